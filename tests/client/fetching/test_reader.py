@@ -25,7 +25,9 @@ from support.wire_client import WireClient
 OpenPeer = Callable[..., AbstractAsyncContextManager[Peer]]
 
 
-async def fill(peer: Peer, topic: str, counts: dict[int, int], size: int = 0) -> dict[TopicPartition, list[bytes]]:
+async def fill(
+    peer: Peer, topic: str, counts: dict[int, int], size: int = 0
+) -> dict[TopicPartition, list[bytes]]:
     """So many batches of two records in each partition; the values that were written."""
     written: dict[TopicPartition, list[bytes]] = {}
     async with peer.appender() as appender:
@@ -55,7 +57,12 @@ async def test_many_partitions_by_one_reader(peer: Peer, topic: str) -> None:
 async def test_a_start_within_a_batch(peer: Peer, topic: str) -> None:
     (tp,) = written = await fill(peer, topic, {1: 2})
     (read,) = await one_read(peer, {tp: 1})
-    assert (values_in(read), read.next_offset, read.high_watermark, read.log_start_offset) == (written[tp], 4, 4, 0)
+    assert (values_in(read), read.next_offset, read.high_watermark, read.log_start_offset) == (
+        written[tp],
+        4,
+        4,
+        0,
+    )
     (read,) = await one_read(peer, {tp: 2})
     assert values_in(read) == written[tp][2:]
 
@@ -250,6 +257,6 @@ async def test_through_connections_that_are_cut_anywhere(tmp_path: Path) -> None
                 async with peer.reader(partition_bytes=20_000) as reader:
                     reader.assign(dict.fromkeys(written, 0))
                     with within(60, "all records"):
-                        assert await read_to(reader, {tp: 40 for tp in written}) == written
+                        assert await read_to(reader, dict.fromkeys(written, 40)) == written
             assert proxy.cut > 10
             nursery.cancel_scope.cancel()

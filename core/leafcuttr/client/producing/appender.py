@@ -44,7 +44,8 @@ class RemoteAppender:
         self._beginning = trio.Lock()
 
     async def append(self, batches: Sequence[NewBatch]) -> "list[Appended | BrokerError]":
-        if self._identity is None:
+        # Calls that wait for the producer id go on in their order, and no later one overtakes them.
+        if self._identity is None or self._beginning.locked():
             try:
                 await self._begin()
             except BrokerError as error:
@@ -53,7 +54,7 @@ class RemoteAppender:
         return await self._sender.append(batches, self._identity)
 
     async def _begin(self) -> None:
-        async with self._beginning:  # the order of the calls is kept: waiters go on in turn
+        async with self._beginning:
             if self._identity is None:
                 self._identity = await self._new_identity()
                 self._nursery.start_soon(self._sender.run)

@@ -186,7 +186,7 @@ class BatchSender:
                 if batches:
                     self._under_way[node] += 1
                     # `start` returns once the request is in its place on the connection: the order is that of the loop.
-                    await self._nursery.start(self._request, node, batches)
+                    await self._nursery.start(self._request, node, batches, *self._produce(batches))
                     continue
                 led = [tp for tp, led in self._led.items() if led.node == node and tp in self._lanes]
                 if not self._under_way[node] and all(self._lanes[tp].is_idle for tp in led):
@@ -222,10 +222,11 @@ class BatchSender:
         self,
         node: int,
         batches: Mapping[TopicPartition, Outgoing],
+        request: ProduceRequest,
+        at_most: int,
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        request, at_most = self._produce(batches)
         trouble = ""
         response: ProduceResponse | None = None
         task_status.started()
