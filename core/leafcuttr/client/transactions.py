@@ -407,21 +407,24 @@ class RemoteTransaction:
     async def _step(self) -> AsyncIterator[None]:
         """One call. Whatever it raises, nothing can be committed after it."""
         self._check()
-        async with self._one_at_a_time:
-            self._check()
-            try:
+        try:
+            async with self._one_at_a_time:
+                self._check()
                 yield
-            except BrokerError as error:
-                self._failed = True
-                explained = await self._producer.explained(error, self._began_at)
+        except BrokerError as error:
+            known, self._failed = self._failed, True
+            explained = await self._producer.explained(error, self._began_at)
+            if not known:
                 self._failure = explained
-                raise explained from error.__cause__
-            except Exception as error:
-                self._failed, self._failure = True, error
-                raise
-            except BaseException:
-                self._failed = True
-                raise
+            raise explained from error.__cause__
+        except Exception as error:
+            known, self._failed = self._failed, True
+            if not known:
+                self._failure = error
+            raise
+        except BaseException:
+            self._failed = True
+            raise
 
     async def _append(self, batches: Sequence[NewBatch]) -> list[Appended]:
         producer = self._producer

@@ -1,0 +1,302 @@
+"""Transactions over the network."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+import trio
+
+from leafcuttr.errors import InvalidRequest, MessageTooLarge, UnknownTopicOrPartition
+from leafcuttr_sdk.broker import LATEST
+from leafcuttr_sdk.errors import (
+    InvalidTransactionTimeout,
+    ProducerFenced,
+    TransactionAborted,
+    TransactionTimedOut,
+)
+from leafcuttr_sdk.groups import CommittedOffset
+from leafcuttr_sdk.peers import Peer
+from leafcuttr_sdk.records import Appended, Record
+from leafcuttr_sdk.types import TopicPartition
+from support.broker_process import running_broker
+from support.cutting_proxy import CuttingProxy
+from support.remote_peers import new_batch, peer_at, read_to
+from support.waiting import within
+
+OpenPeer = Callable[..., AbstractAsyncContextManager[Peer]]
+
+
+async def visible(peer: Peer, topic: str, partitions: int = 3) -> list[list[bytes]]:
+    """What readers of committed records see."""
+    tps = [TopicPartition(topic, number) for number in range(partitions)]
+    ends = await peer.offsets(dict.fromkeys(tps, LATEST), committed=True)
+    async with peer.reader(committed=True) as reader:
+        reader.assign({tp: 0 for tp in tps if ends[tp]})
+        found = await read_to(reader, ends)
+    return [found[tp] for tp in tps]
+
+
+async def test_all_of_it_is_visible_at_the_end_of_the_block(peer: Peer, topic: str) -> None:
+    tps = [TopicPartition(topic, number) for number in range(3)]
+    async with peer.transaction(f"x-{topic}") as producer:
+        assert producer.transactional_id == f"x-{topic}"
+        for number in range(3):
+            async with producer.begin() as transaction:
+                answers = await transaction.append([new_batch(tp, b"%d" % number) for tp in tps])
+                assert answers == [Appended(2 * number, 2 * number)] * 3
+                await transaction.append([new_batch(tps[0], b"more"), new_batch(tps[0], b"still")])
+                await transaction.append([])
+                assert (await visible(peer, topic))[1] == [b"%d" % before for before in range(number)]
+                break
+    assert await visible(peer, topic) == [[b"0", b"more", b"still"], [b"0"], [b"0"]]
+
+
+async def test_one_after_the_other(peer: Peer, topic: str) -> None:
+    tp = TopicPartition(topic, 0)
+    async with peer.transaction(f"x-{topic}") as producer:
+        for number in range(20):
+            async with producer.begin() as transaction:
+                await transaction.append([new_batch(tp, b"%d" % number)])
+            async with producer.begin():
+                pass  # one without records leaves nothing in the log
+    assert (await visible(peer, topic))[0] == [b"%d" % number for number in range(20)]
+    assert await peer.offsets({tp: LATEST}) == {tp: 40}
+
+
+async def test_what_the_block_raises_aborts_and_comes_out_as_it_is(peer: Peer, topic: str) -> None:
+    tp = TopicPartition(topic, 0)
+    async with peer.transaction(f"x-{topic}") as producer:
+        for number in range(6):
+            if number % 2:
+                async with producer.begin() as transaction:
+                    await transaction.append([new_batch(tp, b"%d" % number)])
+                continue
+            with pytest.raises(KeyError):
+                async with producer.begin() as transaction:
+                    await transaction.append([new_batch(tp, b"%d" % number)])
+                    raise KeyError(number)
+    assert (await visible(peer, topic))[0] == [b"1", b"3", b"5"]
+
+
+async def test_a_cancelled_block_is_aborted_at_once(peer: Peer, topic: str) -> None:
+    tp = TopicPartition(topic, 0)
+    async with peer.transaction(f"x-{topic}") as producer:
+        with trio.CancelScope() as scope:
+            async with producer.begin() as transaction:
+                await transaction.append([new_batch(tp, b"gone")])
+                scope.cancel()
+                await trio.lowlevel.checkpoint()
+        assert await peer.offsets({tp: LATEST}, committed=True) == {tp: 2}
+        async with producer.begin() as transaction:
+            await transaction.append([new_batch(tp, b"kept")])
+    assert (await visible(peer, topic))[0] == [b"kept"]
+
+
+async def test_a_call_that_is_cancelled_leaves_nothing(peer: Peer, topic: str) -> None:
+    tp = TopicPartition(topic, 0)
+    async with peer.transaction(f"x-{topic}") as producer:
+        with pytest.raises(TransactionAborted, match="a call was cancelled"):
+            async with producer.begin() as transaction:
+                with trio.CancelScope() as scope:
+                    scope.cancel()
+                    await transaction.append([new_batch(tp, b"gone")])
+        async with producer.begin() as transaction:
+            await transaction.append([new_batch(tp, b"kept")])
+    assert (await visible(peer, topic))[0] == [b"kept"]
+
+
+async def test_it_can_be_aborted_by_hand(peer: Peer, topic: str) -> None:
+    tp = TopicPartition(topic, 0)
+    async with peer.transaction(f"x-{topic}") as producer, producer.begin() as transaction:
+        await transaction.append([new_batch(tp, b"gone")])
+        await transaction.abort()
+        with pytest.raises(RuntimeError, match="has ended"):
+            await transaction.append([new_batch(tp, b"more")])
+    assert (await visible(peer, topic))[0] == []
+
+
+async def test_records_are_made_into_batches(peer: Peer, topic: str) -> None:
+    async with peer.transaction(f"x-{topic}") as producer, producer.begin() as transaction:
+        records = [Record(b"a", None, (("h", b"1"),), 77), Record(b"b"), Record(b"c"), Record(None, b"key")]
+        produced = await transaction.produce_batch(topic, records, partitions=[1, 2, 1, None])
+        assert [(each.partition, each.offset) for each in produced[:3]] == [(1, 0), (2, 0), (1, 1)]
+        assert produced[0].timestamp == 77
+        assert produced[1].timestamp > 10**12
+    found = await visible(peer, topic)
+    assert found[1][:2] == [b"a", b"c"]
+    async with peer.transaction(f"x-{topic}") as producer:
+        with pytest.raises(UnknownTopicOrPartition, match="there is no topic nowhere"):
+            async with producer.begin() as transaction:
+                await transaction.produce_batch("nowhere", [Record(b"a")])
+
+
+async def test_offsets_of_a_group_are_committed_with_it(peer: Peer, topic: str) -> None:
+    tp, group = TopicPartition(topic, 0), f"g-{topic}"
+    async with peer.transaction(f"x-{topic}") as producer:
+        async with producer.begin() as transaction:
+            await transaction.append([new_batch(tp, b"a")])
+            await transaction.commit_offsets(group, {tp: CommittedOffset(5, "m")})
+            await transaction.commit_offsets(group, {})
+        assert await peer.committed(group) == {tp: CommittedOffset(5, "m")}
+        with pytest.raises(KeyError):
+            async with producer.begin() as transaction:
+                await transaction.commit_offsets(group, {tp: CommittedOffset(6)})
+                raise KeyError
+        assert await peer.committed(group) == {tp: CommittedOffset(5, "m")}
+        async with producer.begin() as transaction:
+            await transaction.commit_offsets(group, {tp: CommittedOffset(7)})
+        assert await peer.committed(group) == {tp: CommittedOffset(7)}
+        with pytest.raises(ValueError, match="are to be named"):
+            async with producer.begin() as transaction:
+                await transaction.commit_offsets(group)
+
+
+async def test_what_fails_aborts_and_the_end_says_why(peer: Peer, topic: str) -> None:
+    tp = TopicPartition(topic, 0)
+    await peer.alter_topic(topic, {"max.message.bytes": "1000"})
+    async with peer.transaction(f"x-{topic}") as producer:
+        with pytest.raises(TransactionAborted, match="can only be aborted: a call failed"):
+            async with producer.begin() as transaction:
+                await transaction.append([new_batch(tp, b"a")])
+                with pytest.raises(MessageTooLarge):
+                    await transaction.append([new_batch(tp, b"b" * 2000), new_batch(tp, b"c")])
+                with pytest.raises(TransactionAborted):
+                    await transaction.append([new_batch(tp, b"d")])
+        async with producer.begin() as transaction:
+            await transaction.append([new_batch(tp, b"e")])
+    assert (await visible(peer, topic))[0] == [b"e"]
+
+
+async def test_a_later_producer_fences_the_one_before(peer: Peer, topic: str, open_peer: OpenPeer) -> None:
+    tp, name = TopicPartition(topic, 0), f"x-{topic}"
+    async with open_peer() as other, peer.transaction(name) as first:
+        with pytest.raises(ProducerFenced, match=f"Another producer has taken the transactional id '{name}'"):
+            async with first.begin() as transaction:
+                await transaction.append([new_batch(tp, b"zombie")])
+                async with other.transaction(name) as second:
+                    async with second.begin() as its:
+                        await its.append([new_batch(tp, b"a")])
+                await transaction.append([new_batch(tp, b"zombie")])
+        with pytest.raises(ProducerFenced):
+            async with first.begin():
+                pass
+    assert (await visible(peer, topic))[0] == [b"a"]
+
+
+async def test_the_commit_of_a_fenced_one_fails(peer: Peer, topic: str) -> None:
+    tp, name = TopicPartition(topic, 0), f"x-{topic}"
+    async with peer.transaction(name) as first:
+        with pytest.raises(ProducerFenced):
+            async with first.begin() as transaction:
+                await transaction.append([new_batch(tp, b"zombie")])
+                async with peer.transaction(name):
+                    pass
+    assert (await visible(peer, topic))[0] == []
+
+
+async def test_one_that_takes_too_long_is_aborted_and_the_next_may_begin(
+    peer: Peer, topic: str, request: pytest.FixtureRequest
+) -> None:
+    tp, name = TopicPartition(topic, 0), f"x-{topic}"
+    async with peer.transaction(name, timeout_ms=100) as producer:
+        with pytest.raises(TransactionTimedOut, match="took longer than 100 ms"):
+            async with producer.begin() as transaction:
+                await transaction.append([new_batch(tp, b"late")])
+                with within(60, "the abort"):
+                    while (await peer.offsets({tp: LATEST}, committed=True))[tp] == 0:
+                        await trio.sleep(0.05)
+        async with producer.begin() as transaction:
+            await transaction.append([new_batch(tp, b"next")])
+    assert (await visible(peer, topic))[0] == [b"next"]
+
+
+async def test_what_cannot_be_an_id_or_a_timeout(peer: Peer) -> None:
+    for name in ("", "\ud800", "x" * 40_000):
+        with pytest.raises(InvalidRequest):
+            async with peer.transaction(name):
+                pass
+    for timeout in (0, 2**31 - 1):
+        with pytest.raises(InvalidTransactionTimeout, match="is not from 1 ms"):
+            async with peer.transaction("x", timeout_ms=timeout):
+                pass
+
+
+async def test_one_at_a_time_and_none_after_the_end(peer: Peer) -> None:
+    async with peer.transaction("x") as producer:
+        async with producer.begin():
+            with pytest.raises(trio.BusyResourceError):
+                async with producer.begin():
+                    pass
+    with pytest.raises(RuntimeError, match="closed"):
+        async with producer.begin():
+            pass
+
+
+async def test_without_the_newer_version_of_transactions(tmp_path: Path) -> None:
+    """Partitions and groups are added first, and the epoch stays (KIP-98)."""
+    with running_broker(tmp_path) as broker:
+        await trio.to_thread.run_sync(lower_transaction_version, broker.address)
+        async with peer_at(broker.address) as peer:
+            await peer.create_topic("t", partitions=3)
+            await test_one_after_the_other(peer, "t")
+            for test in (
+                test_what_the_block_raises_aborts_and_comes_out_as_it_is,
+                test_offsets_of_a_group_are_committed_with_it,
+                test_what_fails_aborts_and_the_end_says_why,
+                test_the_commit_of_a_fenced_one_fails,
+            ):
+                await peer.create_topic(test.__name__, partitions=3)
+                await test(peer, test.__name__)
+
+
+def lower_transaction_version(address: str) -> None:
+    from leafcuttr.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+    from support.wire_client import WireClient
+
+    update = FeatureUpdateKey(feature="transaction.version", max_version_level=1, upgrade_type=2)
+    with WireClient(address) as client:
+        answer = client.ask(UpdateFeaturesRequest(timeout_ms=10_000, feature_updates=[update]), 1)
+    assert not answer.error_code, answer
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 12))])
+async def test_connections_that_are_cut_anywhere(
+    tmp_path: Path, seed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each transaction is visible as a whole or not at all, and those that have ended well are, once."""
+    import random
+
+    caplog.set_level(logging.ERROR)
+    chosen = random.Random(seed)
+    cuts = [
+        (None, chosen.choice([50, 200, 800]))
+        if chosen.random() < 0.5
+        else (chosen.choice([100, 500, 2000]), None)
+        for _ in range(60)
+    ]
+    proxy = CuttingProxy()
+    with running_broker(tmp_path, {"advertised.listeners": f"PLAINTEXT://{proxy.address}"}) as broker:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(proxy.serve, broker.port)
+            async with peer_at(proxy.address) as peer:
+                await peer.create_topic("t", partitions=3)
+                tps = [TopicPartition("t", number) for number in range(3)]
+                async with peer.transaction("x") as producer:
+                    proxy.cuts = iter(cuts)
+                    proxy.cut_all()
+                    with within(120, "all transactions"):
+                        for number in range(30):
+                            async with producer.begin() as transaction:
+                                await transaction.append([new_batch(tp, b"%d" % number) for tp in tps])
+                                await transaction.append([new_batch(tps[0], b"again %d" % number)])
+                    proxy.cuts = iter(())
+                found = await visible(peer, "t")
+                whole = [b"%d" % number for number in range(30)]
+                assert found[1] == found[2] == whole
+                assert found[0] == [value for each in whole for value in (each, b"again " + each)]
+            assert proxy.cut > 10
+            nursery.cancel_scope.cancel()
