@@ -177,9 +177,8 @@ async def test_a_later_producer_fences_the_one_before(peer: Peer, topic: str, op
         with pytest.raises(ProducerFenced, match=f"Another producer has taken the transactional id '{name}'"):
             async with first.begin() as transaction:
                 await transaction.append([new_batch(tp, b"zombie")])
-                async with other.transaction(name) as second:
-                    async with second.begin() as its:
-                        await its.append([new_batch(tp, b"a")])
+                async with other.transaction(name) as second, second.begin() as its:
+                    await its.append([new_batch(tp, b"a")])
                 await transaction.append([new_batch(tp, b"zombie")])
         with pytest.raises(ProducerFenced):
             async with first.begin():
@@ -226,11 +225,10 @@ async def test_what_cannot_be_an_id_or_a_timeout(peer: Peer) -> None:
 
 
 async def test_one_at_a_time_and_none_after_the_end(peer: Peer) -> None:
-    async with peer.transaction("x") as producer:
-        async with producer.begin():
-            with pytest.raises(trio.BusyResourceError):
-                async with producer.begin():
-                    pass
+    async with peer.transaction("x") as producer, producer.begin():
+        with pytest.raises(trio.BusyResourceError):
+            async with producer.begin():
+                pass
     with pytest.raises(RuntimeError, match="closed"):
         async with producer.begin():
             pass

@@ -12,7 +12,12 @@ from leafcuttr_sdk.peers import Peer, PeerRead, PeerReader
 from leafcuttr_sdk.records import NewBatch
 from leafcuttr_sdk.types import TopicPartition
 
-QUICK = {"reconnect.backoff.ms": "1", "reconnect.backoff.max.ms": "20", "retry.backoff.ms": "5"}
+QUICK = {
+    "reconnect.backoff.ms": "1",
+    "reconnect.backoff.max.ms": "20",
+    "retry.backoff.ms": "5",
+    "retry.backoff.max.ms": "50",
+}
 
 
 def peer_at(address: str, **more: str) -> AbstractAsyncContextManager[Peer]:

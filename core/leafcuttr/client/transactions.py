@@ -157,6 +157,7 @@ class RemoteProducer:
             if self._takes_epoch:
                 await self._take_epoch(self.identity)
                 self._check_open()  # it may have been closed meanwhile
+            self.sender.resume()
             transaction = self._open = RemoteTransaction(self)
             try:
                 yield transaction

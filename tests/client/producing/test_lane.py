@@ -36,10 +36,7 @@ def lane(identity: ProducerIdentity = ME, *, transactional: bool = False) -> Lan
 def call(into: Lane, *sizes: int, deadline: float = 100.0) -> tuple[Call, list[Outgoing]]:
     """A call of `append` with a batch of so many records each."""
     made = Call(len(sizes), deadline, lambda: None)
-    outgoing = [Outgoing(made, place, batch(*[b"x"] * size)) for place, size in enumerate(sizes)]
-    for each in outgoing:
-        into.add(each)
-    return made, outgoing
+    return made, [into.add(made, place, batch(*[b"x"] * size)) for place, size in enumerate(sizes)]
 
 
 def taken(of: Lane) -> Outgoing:
@@ -343,9 +340,7 @@ def test_no_batch_is_lost_or_doubled_or_overtaken(random: Random) -> None:
         )
         began[made] = step_of()
         for place in range(made.left):
-            outgoing = Outgoing(made, place, batch(*[b"x"] * random.randint(1, 3)))
-            batches.append(outgoing)
-            one.add(outgoing)
+            batches.append(one.add(made, place, batch(*[b"x"] * random.randint(1, 3))))
 
     steps = 0
 

@@ -83,6 +83,7 @@ class Outgoing:
         "batch",
         "call",
         "identity",
+        "lane",
         "number",
         "place",
         "sequence",
@@ -91,7 +92,8 @@ class Outgoing:
         "under_way",
     )
 
-    def __init__(self, call: Call, place: int, batch: Unstamped) -> None:
+    def __init__(self, lane: "Lane", call: Call, place: int, batch: Unstamped) -> None:
+        self.lane = lane
         self.call = call
         self.place = place
         self.batch = batch
@@ -130,13 +132,15 @@ class Lane:
     def is_idle(self) -> bool:
         return not self._waiting and not self._window
 
-    def add(self, outgoing: Outgoing) -> None:
-        """Append this behind all others."""
+    def add(self, call: Call, place: int, batch: Unstamped) -> Outgoing:
+        """Append this behind all others: the batch at that place of a call."""
+        outgoing = Outgoing(self, call, place, batch)
         self._failed_calls = [call for call in self._failed_calls if call.left]
         if any(call is not outgoing.call for call in self._failed_calls):
             self._fail_one(outgoing, self._behind())
         else:
             self._waiting.append(outgoing)
+        return outgoing
 
     def take(self) -> Outgoing | None:
         """The batch that is to be sent now, if any: it is under way then."""

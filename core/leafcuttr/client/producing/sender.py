@@ -81,7 +81,7 @@ class BatchSender:
         call = Call(len(batches), trio.current_time() + self._timeout_s, done.set)
         for place, (partition, batch) in enumerate(batches):
             try:
-                self._lane(partition, identity).add(Outgoing(call, place, checked(batch)))
+                self._lane(partition, identity).add(call, place, checked(batch))
             except BrokerError as error:
                 call.answer(place, error)
         self._change()
@@ -89,7 +89,7 @@ class BatchSender:
         return [answer for answer in call.answers if answer is not None]
 
     async def stop(self, error: BrokerError) -> None:
-        """Send nothing more before `begin_anew`: what waits fails, what is under way comes back."""
+        """Send nothing more before `resume`: what waits fails, what is under way comes back."""
         self._stopped = True
         while True:
             changed = self._changed
@@ -99,11 +99,14 @@ class BatchSender:
                 return
             await changed.wait()
 
+    def resume(self) -> None:
+        """Go on after `stop`."""
+        self._stopped = False
+
     def begin_anew(self) -> None:
         """Forget all lanes: the next batches are another producer's, or another epoch's."""
         self._lanes.clear()
         self._rested.clear()
-        self._stopped = False
 
     # --- tasks ----------------------------------------------------------------------------------------------
 
@@ -174,7 +177,8 @@ class BatchSender:
     def _give_up(self, partitions: Sequence[TopicPartition], error: BrokerError) -> None:
         for tp in partitions:
             self._misses.pop(tp, None)
-            self._lanes[tp].give_up(error)
+            if (lane := self._lanes.get(tp)) is not None:
+                lane.give_up(error)
 
     async def _send_to(self, node: int) -> None:
         """Send to one leader, until nothing is left for it."""
@@ -256,19 +260,18 @@ class BatchSender:
     def _answered(
         self, tp: TopicPartition, outgoing: Outgoing, answer: PartitionProduceResponse, now: float
     ) -> None:
-        lane = self._lanes[tp]
         if not answer.error_code:
             self._backoffs.pop(tp, None)
-            lane.acknowledged(outgoing, answer.base_offset, answer.log_append_time_ms)
+            outgoing.lane.acknowledged(outgoing, answer.base_offset, answer.log_append_time_ms)
             return
         if answer.error_code in NEW_LEADER:
             self._led.pop(tp, None)
-        if lane.refused(outgoing, answer.error_code, answer.error_message, now):
+        if outgoing.lane.refused(outgoing, answer.error_code, answer.error_message, now):
             self._rest(tp, now)
 
     def _lost(self, tp: TopicPartition, outgoing: Outgoing, why: str, now: float) -> None:
         self._led.pop(tp, None)
-        self._lanes[tp].lost(outgoing, why, now)
+        outgoing.lane.lost(outgoing, why, now)
         self._rest(tp, now)
 
     def _rest(self, tp: TopicPartition, now: float) -> None:
