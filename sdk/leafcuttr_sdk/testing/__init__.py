@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.testing.context import HandClock, fixed_settings, topic_context
     from leafcuttr_sdk.testing.format_checks import check_record_format
     from leafcuttr_sdk.testing.peek_trial import peeked_batch
+    from leafcuttr_sdk.testing.peer_checks import check_peer
     from leafcuttr_sdk.testing.record_checks import check_produce_validator, check_record_filter
     from leafcuttr_sdk.testing.report import Check, ContractError, Report
     from leafcuttr_sdk.testing.route_checks import check_admin_route
@@ -38,6 +39,7 @@ _PLACES: Final = {
     "context": "HandClock fixed_settings topic_context",
     "format_checks": "check_record_format",
     "peek_trial": "peeked_batch",
+    "peer_checks": "check_peer",
     "record_checks": "check_produce_validator check_record_filter",
     "report": "Check ContractError Report",
     "route_checks": "check_admin_route",
@@ -62,6 +64,7 @@ __all__ = [
     "check_handler",
     "check_health_check",
     "check_metric_reading",
+    "check_peer",
     "check_produce_validator",
     "check_record_filter",
     "check_record_format",

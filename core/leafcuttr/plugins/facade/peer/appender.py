@@ -8,8 +8,9 @@ A partition takes any sequence number from a producer that it does not know yet 
 is written before those behind it.
 """
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Final
 
@@ -38,14 +39,15 @@ Answers = list[Appended | BrokerError | None]
 class _Sequence:
     """The numbers of one partition. Those of epochs up to `failed` are of no use any more; the partition `knows` the
     producer once it has a batch of the epoch. `last` is set when the last call so far that has batches for the
-    partition is done."""
+    partition is done. `failures` counts batches."""
 
-    __slots__ = ("epoch", "failed", "knows", "last", "next", "producer_id")
+    __slots__ = ("epoch", "failed", "failures", "knows", "last", "next", "producer_id")
 
     def __init__(self, producer_id: int) -> None:
         self.producer_id = producer_id
         self.epoch = 0
         self.failed = -1
+        self.failures = 0
         self.knows = False
         self.next = 0
         self.last: trio.Event | None = None
@@ -57,6 +59,7 @@ class _Sequence:
 
     def fail(self, epoch: int) -> None:
         self.failed = max(self.failed, epoch)
+        self.failures += 1
 
 
 class _Numbered:
@@ -72,44 +75,85 @@ class _Numbered:
         self.epoch = sequence.epoch
 
 
+class _Turn:
+    """A place in a queue that is taken at once: that at a lock of trio is taken at the next checkpoint."""
+
+    __slots__ = ("_has_come", "_queue")
+
+    def __init__(self, queue: "deque[_Turn]") -> None:
+        self._queue = queue
+        self._has_come = trio.Event()
+        queue.append(self)
+
+    async def __aenter__(self) -> None:
+        if self._queue[0] is not self:
+            try:
+                await self._has_come.wait()
+            except BaseException:
+                self._leave()
+                raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        self._queue.remove(self)
+        if self._queue:
+            self._queue[0]._has_come.set()
+
+
 class InProcessAppender:
     """See `leafcuttr_sdk.peers.PeerAppender`."""
 
     def __init__(self, core: Broker, producing: Producing) -> None:
         self._core = core
         self._producing = producing
-        self._calls = trio.CapacityLimiter(CALLS)
-        self._order = trio.Lock()
+        self._under_way = trio.CapacityLimiter(CALLS)
+        self._turns: deque[_Turn] = deque()
         self._sequences: dict[TopicPartition, _Sequence] = {}
         self._producer_id = -1
 
     async def append(self, batches: Sequence[NewBatch]) -> list[Appended | BrokerError]:
-        async with self._calls:
-            answers: Answers = [None] * len(batches)
-            numbered: list[_Numbered] = []
-            done = trio.Event()
-            try:
-                async with self._order:
-                    await self._number(batches, numbered, answers)
-                    before = self._queue(numbered, done)
-                for call in before:
-                    await call.wait()
-                await self._write(numbered, answers)
-            finally:
-                for each in numbered:
-                    if not isinstance(answers[each.place], Appended):
-                        each.sequence.fail(each.epoch)
-                done.set()
-            return [answer for answer in answers if answer is not None]
+        turn, done = _Turn(self._turns), trio.Event()
+        # Of what fails from here on the caller knows nothing yet.
+        known = {partition: self._failures(partition) for partition, _ in batches}
+        answers: Answers = [None] * len(batches)
+        numbered: list[_Numbered] = []
+        try:
+            async with turn:
+                await self._under_way.acquire_on_behalf_of(turn)
+                await self._number(batches, known, numbered, answers)
+                before = self._queue(numbered, done)
+            for call in before:
+                await call.wait()
+            await self._write(numbered, answers)
+        finally:
+            for each in numbered:
+                if not isinstance(answers[each.place], Appended):
+                    each.sequence.fail(each.epoch)
+            done.set()
+            with suppress(RuntimeError):  # it was cancelled before it was one of them
+                self._under_way.release_on_behalf_of(turn)
+        return [answer for answer in answers if answer is not None]
 
-    async def _number(self, batches: Sequence[NewBatch], numbered: list[_Numbered], answers: Answers) -> None:
-        """Give each batch its numbers. One that is damaged has its answer; what follows it in its partition too."""
-        damaged: set[TopicPartition] = set()
-        for place, (partition_, batch) in enumerate(batches):
-            if partition_ in damaged:
-                answers[place] = _behind(partition_)
+    def _failures(self, partition: TopicPartition) -> int:
+        found = self._sequences.get(partition)
+        return 0 if found is None else found.failures
+
+    async def _number(
+        self,
+        batches: Sequence[NewBatch],
+        known: Mapping[TopicPartition, int],
+        numbered: list[_Numbered],
+        answers: Answers,
+    ) -> None:
+        """Give each batch its numbers. One that is damaged has its answer, and so has what comes behind one that has
+        failed since the call was made."""
+        for place, (partition, batch) in enumerate(batches):
+            if self._failures(partition) > known[partition]:
+                answers[place] = _behind(partition)
                 continue
-            sequence = await self._sequence_of(partition_)
+            sequence = await self._sequence_of(partition)
             stamp = partial(
                 stamp_batch, batch, (sequence.producer_id, sequence.epoch), sequence.next, transactional=False
             )
@@ -117,10 +161,10 @@ class InProcessAppender:
                 new, records = stamp() if len(batch) <= LARGE else await trio.to_thread.run_sync(stamp)
             except BrokerError as error:
                 answers[place] = error.with_traceback(None)
-                damaged.add(partition_)
+                sequence.failures += 1
                 continue
             sequence.next = sequence_after(sequence.next, records)
-            numbered.append(_Numbered(place, partition_, new, sequence))
+            numbered.append(_Numbered(place, partition, new, sequence))
 
     async def _sequence_of(self, partition: TopicPartition) -> _Sequence:
         """The numbers that are next in a partition. Raises StorageError."""
@@ -130,9 +174,10 @@ class InProcessAppender:
         if found is None or found.epoch > _LAST_EPOCH:
             if found is not None or self._producer_id < 0:
                 self._producer_id = await self._core.producer_ids.next_id()
-            last = None if found is None else found.last
-            found = self._sequences[partition] = _Sequence(self._producer_id)
-            found.last = last
+            former, found = found, _Sequence(self._producer_id)
+            self._sequences[partition] = found
+            if former is not None:
+                found.last, found.failures = former.last, former.failures
         return found
 
     def _queue(self, numbered: Sequence[_Numbered], done: trio.Event) -> list[trio.Event]:
