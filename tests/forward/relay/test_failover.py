@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from forward.clusters import Proxy, create, produce, until, values
-from forward.relay.conftest import MakeRun, started
+from forward.conftest import MakeRun, started
 from leafcuttr_forward.relay.pool import Health
 from leafcuttr_forward.relay.running import Run
 from support.live_broker import LiveBroker, serve_here

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from forward.clusters import create, produce, read, until, values
-from forward.relay.conftest import MakeRun, started
+from forward.conftest import MakeRun, started
 from leafcuttr_forward.flows.report import FlowState
 from leafcuttr_forward.relay.running import Run
 from leafcuttr_forward.relay.spec import RelayOptions
