@@ -36,6 +36,8 @@ _IDLE_S: Final = 150.0
 """Prometheus scrapes once a minute by default, and keeps the connection."""
 _SEND_S: Final = 10.0
 _RECEIVE: Final = 4096
+_LINGER_S: Final = 1.0
+_LINGER_BYTES: Final = 64 * 1024
 _MOST_CONNECTIONS: Final = 64
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 FLOWS_PATH: Final = "/plugins/forward/flows"
@@ -136,6 +138,7 @@ class _HttpConnection:
                 if http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
                     told = {"error": "bad_request", "message": str(error)}
                     await self._send(None, json_answer(told, error.error_status_hint))
+                    await self._linger()
                 return
             if request is None:
                 return
@@ -164,6 +167,14 @@ class _HttpConnection:
         while (event := self._http.next_event()) is h11.NEED_DATA:
             self._http.receive_data(await self._stream.receive_some(_RECEIVE))
         return event
+
+    async def _linger(self) -> None:
+        """Read what the client still sends: closed before that, the system would reset the connection, and the answer
+        with it."""
+        left = _LINGER_BYTES
+        with trio.move_on_after(_LINGER_S):
+            while left > 0 and (data := await self._stream.receive_some(_RECEIVE)):
+                left -= len(data)
 
     async def _send(self, request: "h11.Request | None", response: Response) -> None:
         import h11
