@@ -11,7 +11,7 @@ from imports.graph import ROOT
 
 CORE: Final = ROOT / "core" / "leafcuttr"
 TESTS: Final = ROOT / "tests"
-MIRRORS: Final = ("cli", "handlers", "log", "metrics", "net", "runtime", "server", "state")
+MIRRORS: Final = ("cli", "client", "handlers", "log", "metrics", "net", "runtime", "server", "state")
 
 ACROSS: Final = {
     "cli/dump/test_kafka_dump_log.py": "Kafka's tool prints the same",

@@ -23,7 +23,7 @@ from leafcuttr.client.errors import ClientError, ConnectionLost, TimedOut, Unrea
 from leafcuttr.client.links import Link, Links
 from leafcuttr.client.protocol import VersionRanges, api_of
 from leafcuttr.client.settings import ClientSettings, HostPort
-from leafcuttr.errors import ErrorCode
+from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.wire.api import ApiKey
 from leafcuttr.wire.messages.find_coordinator import FindCoordinatorRequest
 from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -103,9 +103,10 @@ class RemoteCluster:
                 at_most=at_most,
                 timeout_s=max(deadline - trio.current_time(), 0),
             )
-        except TimedOut as error:
+        except TimedOut:
+            error = TimedOut(f"{connection.address} does not answer {api.name} within {timeout_s:g} seconds")
             self._links.fails(connection.address, error)
-            raise
+            raise error from None
         self._links.works(connection.address)
         return response
 
@@ -135,22 +136,32 @@ class RemoteCluster:
     async def leader(self, tp: TopicPartition, *, timeout_s: float | None = None) -> int:
         """The broker that leads a partition. Raises UnknownTopicOrPartition, TopicAuthorizationFailed, and
         LEADER_NOT_AVAILABLE where it has none now; callers that wait for one ask again."""
-        if (known := self._known_leader(tp)) is not None:
-            return known
+        timeout_s = self.settings.request_timeout_s if timeout_s is None else timeout_s
+        found: int | BrokerError | None = self._known_leader(tp)
+        if found is None:
+            with trio.move_on_after(timeout_s):
+                found = await self._find_leader(tp, timeout_s)
+        if found is None:
+            raise TimedOut(
+                self.trouble or f"no broker says within {timeout_s:g} seconds which one leads {tp}"
+            )
+        if isinstance(found, BrokerError):
+            raise found
+        return found
+
+    async def _find_leader(self, tp: TopicPartition, timeout_s: float) -> int | BrokerError:
+        """One request at a time, for all the topics that are wanted meanwhile."""
         self._wanted.add(tp.topic)
         async with self._finding_leaders:
             if (known := self._known_leader(tp)) is not None:
                 return known
-            if (
-                age := self._clock.monotonic() - self._fetched_at.get(tp.topic, -inf)
-            ) < self.settings.retry_backoff_s:
+            age = self._clock.monotonic() - self._fetched_at.get(tp.topic, -inf)
+            if age < self.settings.retry_backoff_s:
                 await trio.sleep(self.settings.retry_backoff_s - age)
-            self._wanted.add(tp.topic)
-            topics, self._wanted = sorted(self._wanted), set()
+            topics, self._wanted = sorted({tp.topic, *self._wanted}), set()
             response = await self.metadata(topics, timeout_s=timeout_s)
-        if (known := self._known_leader(tp)) is not None:
-            return known
-        raise _no_leader(tp, response)
+        known = self._known_leader(tp)
+        return _no_leader(tp, response) if known is None else known
 
     def forget_leader(self, tp: TopicPartition) -> None:
         """It is another one now: the next call finds it out."""
@@ -194,17 +205,14 @@ class RemoteCluster:
         """A connection that is open. Tries until the deadline what may pass; raises what went wrong last."""
         last: ClientError | None = None
         with trio.move_on_at(deadline):
-            while True:
+            while last is None or last.passes:
                 links = await self._links_to(node, lane, again=last is not None)
                 for link in sorted(links, key=_first_open_then_longest_ago):
                     try:
                         return await self._connected(link)
                     except ClientError as error:
-                        last = error
-                        if not error.passes:
-                            break
-                if last is not None and not last.passes:
-                    raise last
+                        if last is None or last.passes:
+                            last = error
         raise last or TimedOut(f"no broker answers at {self._name(node)} in time")
 
     async def _connected(self, link: Link) -> ClientConnection:
@@ -271,7 +279,7 @@ def _first_open_then_longest_ago(link: Link) -> tuple[bool, float]:
     return not link.is_open, link.not_before
 
 
-def _no_leader(tp: TopicPartition, response: MetadataResponse) -> Exception:
+def _no_leader(tp: TopicPartition, response: MetadataResponse) -> BrokerError:
     topic = next((topic for topic in response.topics if topic.name == tp.topic), None)
     if topic is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {tp.topic}")

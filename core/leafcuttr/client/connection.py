@@ -14,6 +14,7 @@ takes nothing else between the steps.
 
 import random
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -49,6 +50,8 @@ class ClientConnection:
     ) -> None:
         self.address = address
         self.error: ClientError | None = None
+        self.ended_at = inf
+        """In trio's time."""
         self._settings = settings
         self._contexts = contexts
         self._protocol = ClientProtocol(
@@ -125,6 +128,7 @@ class ClientConnection:
         if self.error is not None:
             return
         self.error = error
+        self.ended_at = trio.current_time()
         for waiting in self._waiting.values():
             waiting.error = error
             waiting.done.set()
@@ -178,7 +182,10 @@ class ClientConnection:
         exchange = SaslExchange(self._settings.sasl, str(self.address))
         while exchange.request is not None:
             response = await ask(exchange.request, exchange.at_least)
-            await trio.to_thread.run_sync(exchange.answered, response)
+            if exchange.takes_long:
+                await trio.to_thread.run_sync(exchange.answered, response)
+            else:
+                exchange.answered(response)
         self._lifetime_s = exchange.lifetime_s
 
     async def _authenticate_again(self) -> None:

@@ -33,8 +33,9 @@ class Link:
         nursery: trio.Nursery,
     ) -> None:
         self.address = address
-        self._contexts = contexts
         self.not_before = -inf
+        """When it may be connected again, in trio's time."""
+        self._contexts = contexts
         self._settings = settings
         self._nursery = nursery
         self._connection: ClientConnection | None = None
@@ -58,7 +59,7 @@ class Link:
                 self._connection = await self._nursery.start(connection.run)
             except ClientError:
                 self._failures += 1
-                self._back_off()
+                self._back_off(trio.current_time())
                 raise
             self._failures = 0
             assert self._connection is not None
@@ -73,15 +74,15 @@ class Link:
         if connection is None or connection.is_open:
             return connection
         self._connection = None
-        self._back_off()
+        self._back_off(connection.ended_at)
         return None
 
-    def _back_off(self) -> None:
-        """One that was lost counts as the first failure."""
+    def _back_off(self, since: float) -> None:
+        """One that was lost counts as the first failure, at the time at which it was lost."""
         settings = self._settings
         delay = settings.reconnect_backoff_s * 2.0 ** min(max(self._failures - 1, 0), 30)
         delay = min(delay, max(settings.reconnect_backoff_max_s, settings.reconnect_backoff_s))
-        self.not_before = trio.current_time() + delay * random.uniform(1 - _JITTER, 1 + _JITTER)
+        self.not_before = since + delay * random.uniform(1 - _JITTER, 1 + _JITTER)
 
 
 class Links:
@@ -125,9 +126,10 @@ class Links:
         self._trouble[address] = str(error)
 
     def keep(self, addresses: Container[HostPort], error: ClientError) -> None:
-        """Close the links to all others, with this error for what is under way there."""
+        """Close the links to all others, with this error for what is under way there; they are no trouble any more."""
         for address, lane in [key for key in self._links if key[0] not in addresses]:
             self._links.pop((address, lane)).close(error)
+        self.forgive([address for address in self._trouble if address not in addresses])
 
     def forgive(self, addresses: Iterable[HostPort]) -> None:
         """It does not matter what is wrong with these: the cluster was reached by another."""

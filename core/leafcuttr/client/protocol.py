@@ -39,6 +39,8 @@ MAX_ELEMENTS: Final = 2_000_000
 """The most array elements of an answer: a cluster of 100,000 partitions with three replicas has 800,000."""
 _AT_ONCE: Final = 20_000
 """As many are read within some 20 ms."""
+_MUCH: Final = 64 << 10
+"""Bytes of an answer that is not about records: an element may take only one of them."""
 _SCRATCH: Final = 64 << 10
 _FIRST: Final = 1 << 20
 """What a frame gets at first; then it doubles. One that is no larger than one before gets its memory at once."""
@@ -75,7 +77,7 @@ class Answered(NamedTuple):
     @property
     def has_much(self) -> bool:
         """Whether `read` may take so long that an event loop should leave it to a thread."""
-        return len(self.body) > 1 << 20 and self.api.key not in (ApiKey.FETCH, ApiKey.PRODUCE)
+        return len(self.body) > _MUCH and self.api.key not in (ApiKey.FETCH, ApiKey.PRODUCE)
 
     def read(self) -> Any:
         """The response; its records are views of the frame. Raises UnreadableResponse."""

@@ -33,8 +33,13 @@ class SaslExchange:
         self._peer = peer
         self._mechanism: SaslMechanism = Scram(sasl) if sasl.mechanism in HASHES else Plain(sasl)
 
+    @property
+    def takes_long(self) -> bool:
+        """Whether `answered` may take so long for the next response that an event loop should leave it to a thread."""
+        return isinstance(self._mechanism, Scram)
+
     def answered(self, response: Any) -> None:
-        """The response to `request`. It may take long: it belongs in a thread. Raises AuthenticationRefused."""
+        """The response to `request`. Raises AuthenticationRefused."""
         try:
             if isinstance(response, SaslHandshakeResponse):
                 self._begin(response)
