@@ -84,6 +84,7 @@ def test_migrate_from_kafka(tmp_path: Path) -> None:
         ("plugin-monitoring.md", 4),
         ("plugin-commands.md", 5),
         ("record-filters.md", 6),
+        ("filters.md", 6),
         ("produce-validators.md", 6),
     ],
 )

@@ -86,6 +86,7 @@ def site(tree: Path, tmp_path: Path) -> Path:
         assert {"leafcuttr_parcels/__init__.py", "leafcuttr_parcels/counting.py"} <= set(names)
         assert {name.partition("/")[0] for name in names if not name.startswith("leafcuttr-")} == {
             "leafcuttr",
+            "leafcuttr_filters",
             "leafcuttr_forward",
             "leafcuttr_http",
             "leafcuttr_mqtt",

@@ -59,7 +59,7 @@ CLOSED: dict[str, Collection[str]] = {
     "partition": NUMBER | {OTHER},
     "generation": {"0", "1", "2"},
     "service": {"http"},
-    "plugin": {"forward", "http", "mqtt", "registry"},
+    "plugin": {"filters", "forward", "http", "mqtt", "registry"},
     "verdict": {"kept", "changed", "dropped", "dead_letter", "accepted", "refused"},
     # Of the HTTP proxy
     "endpoint": {"produce", "stream", "topics", "consumers", "brokers", "openapi", "other"},

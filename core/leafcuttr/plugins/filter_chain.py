@@ -82,7 +82,7 @@ def _verdicts(one: OutsideFilter, records: list[Record]) -> list[Any]:
             call(one.part, verdicts.extend, map(one.call, rest))
         except PartError as failed:
             log_traceback(failed)
-            verdicts.append(FilterFailure(one.name, failed.why))
+            verdicts.append(FilterFailure(one.name, failed.words if failed.is_said else failed.why))
         else:
             if len(verdicts) < len(records):
                 # It ends the map without an error.

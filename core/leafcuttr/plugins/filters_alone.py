@@ -7,6 +7,7 @@ metrics that nothing shows.
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from time import monotonic, time_ns
 from typing import TYPE_CHECKING
 
 from leafcuttr.config.findings import Level
@@ -16,7 +17,6 @@ from leafcuttr.plugins.catalogue import examine_all
 from leafcuttr.plugins.filters import chain_of, forget_of, method_of
 from leafcuttr.plugins.loaded import PluginState
 from leafcuttr.plugins.settings_views import plugin_settings, topic_settings
-from leafcuttr.runtime.clock import SystemClock
 from leafcuttr.runtime.plugin_parts import Part, call
 from leafcuttr.state.chains import Instance, Make
 from leafcuttr_sdk.filters import TopicContext
@@ -55,7 +55,7 @@ def _made(
 
     ends: list[Callable[[], None]] = []
     own = plugin_settings(settings, plugin, ends)
-    logger, clock = logging.getLogger(f"leafcuttr.plugin.{plugin}"), SystemClock()
+    logger, clock = logging.getLogger(f"leafcuttr.plugin.{plugin}"), _Clock()
     broker = FixedBroker(topic, own, clock, logger, plugin)
     of_topic = topic_settings(settings, plugin, config)
     context = TopicContext(topic, of_topic, own, clock, logger, broker, routes=True)
@@ -64,3 +64,13 @@ def _made(
     if made is None and spec.implied_by:
         return None
     return Instance(plugin, call(part, method_of, made, "filter"), ends, None, call(part, forget_of, made))
+
+
+class _Clock:
+    """The machine's, without a loop."""
+
+    def now_ms(self) -> int:
+        return time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return monotonic()

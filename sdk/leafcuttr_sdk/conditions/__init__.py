@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from leafcuttr_sdk.conditions.condition import Condition, parse
     from leafcuttr_sdk.conditions.errors import ConditionError
-    from leafcuttr_sdk.conditions.values import Decode, RecordFields, utf8_text
+    from leafcuttr_sdk.conditions.values import Decode, Document, RecordFields, utf8_text
 
 _PLACES: Final = {
     "condition": "Condition parse",
     "errors": "ConditionError",
-    "values": "Decode RecordFields utf8_text",
+    "values": "Decode Document RecordFields utf8_text",
 }
 _MODULES: Final = {name: module for module, names in _PLACES.items() for name in names.split()}
 
-__all__ = ["Condition", "ConditionError", "Decode", "RecordFields", "parse", "utf8_text"]
+__all__ = ["Condition", "ConditionError", "Decode", "Document", "RecordFields", "parse", "utf8_text"]
 
 
 def __getattr__(name: str) -> Any:

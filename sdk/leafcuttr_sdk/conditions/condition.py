@@ -4,7 +4,7 @@ import time
 from typing import Final
 
 from leafcuttr_sdk.conditions.parser import Parser, Test
-from leafcuttr_sdk.conditions.values import Decode, RecordFields, RecordValues, utf8_text
+from leafcuttr_sdk.conditions.values import Decode, Document, RecordFields, RecordValues, utf8_text
 
 
 class Condition:
@@ -19,10 +19,13 @@ class Condition:
         """The fields that it reads: of `key`, `value`, `headers`, `topic`, `partition`, `offset` and `timestamp`."""
         self._test: Final = test
 
-    def matches(self, record: RecordFields, decode: Decode = utf8_text) -> bool:
+    def matches(
+        self, record: RecordFields, decode: Decode = utf8_text, document: Document | None = None
+    ) -> bool:
         """Whether it is true for a record. `decode` makes the texts of its key and value, which the condition reads
-        once at most. Raises what `decode` raises but FormatError."""
-        return self._test(RecordValues(record, decode))
+        once at most. `document` makes what the members of a key or value are taken from, for those who have it already;
+        without it the text is read as JSON. Raises what `decode` raises but FormatError, and what `document` raises."""
+        return self._test(RecordValues(record, decode, document))
 
     def __repr__(self) -> str:
         return f"<Condition {self.text}>"

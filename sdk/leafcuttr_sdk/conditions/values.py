@@ -12,6 +12,9 @@ Decode: TypeAlias = Callable[[Literal["key", "value"], bytes], str | None]
 """The text of a key or a value. None, or raising FormatError, makes it null."""
 
 
+Document: TypeAlias = Callable[[Literal["key", "value"], bytes], Any]
+"""The JSON value of a key or a value: None, bool, int, float, str, list or dict. None too for what is none."""
+
 _UNREAD: Final = object()
 
 
@@ -48,11 +51,12 @@ def utf8_text(part: Literal["key", "value"], data: bytes) -> str:
 class RecordValues:
     """One record, with its texts and documents made when they are first needed."""
 
-    __slots__ = ("_decode", "_key", "_key_text", "_value", "_value_text", "record")
+    __slots__ = ("_decode", "_document", "_key", "_key_text", "_value", "_value_text", "record")
 
-    def __init__(self, record: RecordFields, decode: Decode) -> None:
+    def __init__(self, record: RecordFields, decode: Decode, document: Document | None = None) -> None:
         self.record: Final = record
         self._decode = decode
+        self._document = document
         self._key_text: Any = _UNREAD
         self._value_text: Any = _UNREAD
         self._key: Any = _UNREAD
@@ -70,12 +74,18 @@ class RecordValues:
 
     def key_document(self) -> Any:
         if self._key is _UNREAD:
-            self._key = _document(self.key_text())
+            key = self.record.key
+            make = self._document
+            self._key = _document(self.key_text()) if make is None or key is None else make("key", key)
         return self._key
 
     def value_document(self) -> Any:
         if self._value is _UNREAD:
-            self._value = _document(self.value_text())
+            value = self.record.value
+            make = self._document
+            self._value = (
+                _document(self.value_text()) if make is None or value is None else make("value", value)
+            )
         return self._value
 
     def _text(self, part: Literal["key", "value"], data: bytes | None) -> str | None:

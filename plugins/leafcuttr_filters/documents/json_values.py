@@ -1,0 +1,86 @@
+"""JSON in UTF-8 to Python's values and back.
+
+Filters of a chain see the same bytes one behind the other, so documents are kept for a while by their bytes: each is
+decoded once, and what one filter has written the next one need not read. They are kept for each thread, as a chain runs
+in one. Nobody changes a document.
+
+What JSON (RFC 8259) has not is refused: NaN and Infinity, bytes that are no UTF-8; a number that a double cannot hold
+is refused where it would be written. Of members of one name the last counts. Halves of surrogate pairs pass as the
+escapes that they came as.
+"""
+
+import json
+import threading
+from typing import Any, Final, NoReturn
+
+MOST_BYTES: Final = 512 * 1024
+"""Of all documents that a thread keeps."""
+_LARGEST: Final = 64 * 1024
+_MOST: Final = 4096
+
+
+class CannotFilterError(ValueError):
+    """A filter cannot handle a record. The text is one line, without what the record holds."""
+
+
+class _Kept(threading.local):
+    def __init__(self) -> None:
+        self.documents: dict[int, tuple[bytes, Any]] = {}
+        self.bytes = 0
+
+
+_kept: Final = _Kept()
+_NONE: Final = object()
+"""In the place of a document of what is no JSON."""
+
+
+def _no_constant(_: str) -> NoReturn:
+    raise ValueError("NaN and Infinity are no JSON")
+
+
+_decode: Final = json.JSONDecoder(parse_constant=_no_constant).decode
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_encode_ascii: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+def decoded(data: bytes) -> Any:
+    """Raises CannotFilterError."""
+    found = _kept.documents.get(id(data))
+    if found is not None and found[0] is data:
+        document = found[1]
+    else:
+        try:
+            document = _decode(data.decode())
+        except (ValueError, RecursionError):
+            document = _NONE
+        keep(data, document)
+    if document is _NONE:
+        raise CannotFilterError("it is no JSON")
+    return document
+
+
+def encoded(document: Any) -> bytes:
+    """The bytes, which `decoded` knows from now on. Raises CannotFilterError."""
+    try:
+        try:
+            data = _encode(document).encode()
+        except UnicodeEncodeError:
+            data = _encode_ascii(document).encode()
+    except (ValueError, TypeError, RecursionError):
+        raise CannotFilterError("what becomes of it is no JSON") from None
+    keep(data, document)
+    return data
+
+
+def keep(data: bytes, document: Any) -> None:
+    """Keep the document of these bytes for the filters behind this one."""
+    size = len(data)
+    if size > _LARGEST:
+        return
+    kept = _kept
+    documents = kept.documents
+    if kept.bytes + size > MOST_BYTES or len(documents) >= _MOST:
+        documents.clear()
+        kept.bytes = 0
+    documents[id(data)] = (data, document)
+    kept.bytes += size
