@@ -19,10 +19,15 @@ FILES = {
     )
 }
 
+# What switches on the one that any name does.
+GIVEN = {
+    "filters": ("-o", "lc.record.filter.a=flatten", "-o", "lc.record.filter.b=route regex=test replacement=x")
+}
+
 
 @pytest.mark.parametrize("name", BUNDLED)
 def test_it_keeps_its_contracts(name: str, tmp_path: Path) -> None:
-    given: list[str] = []
+    given = list(GIVEN.get(name, ()))
     if name in FILES:
         setting, text = FILES[name]
         file = tmp_path / "config"

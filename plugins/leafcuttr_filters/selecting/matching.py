@@ -1,6 +1,6 @@
 """`allow` and `deny`: by topic, key, header, value, field and condition, of which all that are given have to match.
 
-What depends on the topic alone is decided when the filter is made. What costs least is looked at first.
+What depends on the topic alone is decided when the filter is made. What costs least is tested first.
 """
 
 import re
