@@ -110,8 +110,12 @@ def test_help_names_the_commands_of_plugins_apart(site: Path) -> None:
     ours, theirs = ran.out.split("Commands of plugins:")
     assert "topics" in ours and "turn" not in ours.split()
     assert [line.split()[0] for line in theirs.splitlines() if line] == [
+        "filters",
+        "flows",
         "http",
+        "mirror",
         "mqtt",
+        "relay",
         "schemas",
         "turn",
         "turn-badly",
