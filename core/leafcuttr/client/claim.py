@@ -142,6 +142,7 @@ async def claimed(
         # Also where the nursery itself is cancelled from outside.
         with trio.move_on_after(_LEAVING_S, shield=True):
             await member.leave()
+        calls.cluster.drop_lane(member.lane)
     if failure is not None and not member.was_held:
         raise failure
     if raised is not None:
@@ -156,6 +157,9 @@ class _Member:
         self._calls = calls
         self._cluster = calls.cluster
         self._name = name
+        self.lane = f"claim {name}"
+        """A connection for requests that the coordinator holds back, until the other members have come: those of other
+        claims do not wait behind them."""
         self._timeout_ms = session_timeout_ms
         self._logger = logger
         self._id = ""
@@ -281,7 +285,8 @@ class _Member:
     async def _ask(self, request: Any, timeout_s: float | None = None) -> Any:
         limit = self._calls.settings.request_timeout_s if timeout_s is None else timeout_s
         node = await self._cluster.coordinator(CoordinatorKind.GROUP, self._name, timeout_s=limit)
-        return await self._cluster.request(request, node=node, timeout_s=limit)
+        lane = self.lane if isinstance(request, JoinGroupRequest | SyncGroupRequest) else None
+        return await self._cluster.request(request, node=node, timeout_s=limit, lane=lane)
 
 
 def _check(code: int) -> None:

@@ -136,11 +136,16 @@ class Lane:
         """Append this behind all others: the batch at that place of a call."""
         outgoing = Outgoing(self, call, place, batch)
         self._failed_calls = [call for call in self._failed_calls if call.left]
-        if any(call is not outgoing.call for call in self._failed_calls):
+        if self._failed_calls:
             self._fail_one(outgoing, self._behind())
         else:
             self._waiting.append(outgoing)
         return outgoing
+
+    def refuse(self, call: Call, place: int, error: BrokerError) -> None:
+        """A batch that is not fit to be sent. Nothing of its call, or of one that is made meanwhile, comes behind."""
+        self._failed_calls.append(call)
+        call.answer(place, error)
 
     def take(self) -> Outgoing | None:
         """The batch that is to be sent now, if any: it is under way then."""

@@ -80,10 +80,13 @@ class BatchSender:
         done = trio.Event()
         call = Call(len(batches), trio.current_time() + self._timeout_s, done.set)
         for place, (partition, batch) in enumerate(batches):
+            lane = self._lane(partition, identity)
             try:
-                self._lane(partition, identity).add(call, place, checked(batch))
+                fit = checked(batch)
             except BrokerError as error:
-                call.answer(place, error)
+                lane.refuse(call, place, error)
+            else:
+                lane.add(call, place, fit)
         self._change()
         await done.wait()
         return [answer for answer in call.answers if answer is not None]

@@ -1,0 +1,60 @@
+"""A cluster over the network keeps the contract of peers: LeafCuttr in a process of its own, and Apache Kafka."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from leafcuttr.client.peer import open_remote_peer
+from leafcuttr.runtime.clock import SystemClock
+from leafcuttr_sdk.testing.peer_checks import PROMISES, peer_report
+from support import jars, librdkafka
+from support.broker_process import running_broker
+from support.real_kafka import real_kafka
+
+SLICE = ("order", "refusals", "waiting", "transactions", "claims")
+"""What the gate checks against Kafka, whose start takes longer than the check."""
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    settings = {"group.initial.rebalance.delay.ms": "0"}
+    with running_broker(tmp_path_factory.mktemp("ours"), settings) as served:
+        yield served.address
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    reason = jars.missing()
+    if reason:
+        pytest.skip(reason)
+    with real_kafka(tmp_path_factory.mktemp("kafka")) as address:
+        yield str(address)
+
+
+async def check(address: str, *promises: str) -> None:
+    import trio
+
+    async def delete(topic: str) -> None:
+        await trio.to_thread.run_sync(librdkafka.delete, address, topic)
+
+    properties = {"bootstrap.servers": address}
+    logger, clock = logging.getLogger("tests.client"), SystemClock()
+    async with (
+        open_remote_peer(properties, clock=clock, logger=logger) as peer,
+        open_remote_peer(properties, clock=clock, logger=logger) as second,
+    ):
+        report = await peer_report(peer, second=second, delete_topic=delete, only=frozenset(promises))
+    assert {each.name for each in report.checks} == set(promises)
+    report.raise_problems()
+
+
+@pytest.mark.parametrize("promise", list(PROMISES))
+async def test_leafcuttr(ours: str, promise: str) -> None:
+    await check(ours, promise)
+
+
+async def test_kafka(kafka: str, request: pytest.FixtureRequest) -> None:
+    await check(kafka, *(PROMISES if request.config.getoption("--long") else SLICE))
