@@ -59,7 +59,7 @@ class PeerRead(NamedTuple):
     """Of a reader of committed records: the aborted transactions that have records in `data`."""
     error: "BrokerError | None" = None
     """Why the partition is not read any further until `assign` names it again: OffsetOutOfRange,
-    UnknownTopicOrPartition (it was deleted), UnknownTopicId (it was deleted and created anew),
+    UnknownTopicOrPartition (it was deleted), UnknownTopicId (it was deleted and created anew), CorruptMessage,
     TopicAuthorizationFailed. What passes by itself (no leader, no connection) is retried by the reader and is no
     error."""
 
@@ -96,8 +96,9 @@ class PeerAppender(Protocol):
         """As `Broker.append`; done once all are acknowledged by all replicas in sync, or refused for good. What passes
         (no leader, no connection, too few replicas) is retried for `delivery.timeout.ms`, then RequestTimedOut: such a
         batch may have been appended. Several tasks may call it, up to five calls at a time go on beside each other;
-        the batches of one partition are appended in the order of the calls, and none behind one that failed of an
-        earlier call which is still under way (those are RequestTimedOut too, or OutOfOrderSequence).
+        the batches of one partition are appended in the order of the calls, and none behind one that failed, of the
+        same call or of one that was under way when this one was made (those are RequestTimedOut, or
+        OutOfOrderSequence). A batch whose CRC is wrong is CorruptMessage.
 
         Producer, sequence and base offset of the batches are set here. `Appended.base_offset` is -1 where the cluster
         does not tell. Cancelled: any of them may have been appended."""
@@ -215,7 +216,7 @@ class Peer(Protocol):
     # Groups
 
     async def groups(self) -> Sequence[str]:
-        """The ids of all consumer groups of the classic and the newer protocol."""
+        """The ids of all consumer groups of the classic and the newer protocol; claims are none."""
         ...
 
     async def group_is_active(self, group: str) -> bool:
@@ -233,5 +234,9 @@ class Peer(Protocol):
     def claim(self, name: str, *, session_timeout_ms: int = 10_000) -> AbstractAsyncContextManager[PeerClaim]:
         """Wait until this process has the name to itself, and have it for as long as the context lasts. It is a
         consumer group of that id at the cluster, whose members assign the name to one of themselves: a process that
-        dies is followed by another after `session_timeout_ms`, one that ends its context at once."""
+        dies is followed by another after `session_timeout_ms`, one that ends its context within a second or so. One
+        that was lost is of no more use.
+
+        Raises, when it is entered, InvalidSessionTimeout, InvalidGroupId, and InconsistentGroupProtocol where a group
+        of that name has other members."""
         ...
