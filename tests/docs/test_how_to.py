@@ -81,6 +81,7 @@ def test_migrate_from_kafka(tmp_path: Path) -> None:
         ("plugin-batches.md", 8),
         ("plugin-producer.md", 4),
         ("plugin-transactions.md", 4),
+        ("peers.md", 5),
         ("plugin-monitoring.md", 4),
         ("plugin-commands.md", 5),
         ("record-filters.md", 6),
