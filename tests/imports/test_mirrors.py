@@ -23,8 +23,6 @@ ACROSS: Final = {
     "log/recovery/test_powerloss.py": "what recovery makes of blocks that were lost",
     "log/append/test_sync_mode.py": "flushes before the acknowledgement, from staging to the answer",
     "log/append/test_write.py": "`Log.write`: which of the ways a write takes",
-    "client/test_contract.py": "clusters over the network keep the contract of peers",
-    "plugins/facade/peer/test_contract.py": "this broker in process keeps it too",
     "log/test_dump_log_segments.py": "Kafka's tool reads what the log writes",
     "log/test_far_offsets.py": "offsets near the largest, in every part of the log",
     "log/test_fixture_directory.py": "directories of every format are opened",
