@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from leafcuttr_forward.flows.errors import FlowStopped, SourceDiffers
 from leafcuttr_forward.flows.making import parts_of
 from leafcuttr_forward.flows.positions import Position, digest_of
+from leafcuttr_forward.flows.report import PartitionReport
 from leafcuttr_forward.flows.rewriting import tails
 from leafcuttr_forward.flows.spec import FlowSpec, Reaction, Start
 from leafcuttr_sdk.batches import batches_in
@@ -161,9 +162,8 @@ class SourceCheck:
         return reaction is Reaction.CONTINUE
 
     def _lost(self, partition: TopicPartition, offsets: int) -> None:
-        report = self._report.partitions.get(partition)
-        if report is not None:
-            report.lost_records += offsets
+        report = self._report.partitions.setdefault(partition, PartitionReport(partition.topic))
+        report.lost_records += offsets
 
     async def _truncated(self, positions: Mapping[TopicPartition, Position]) -> dict[TopicPartition, int]:
         """Where logs were truncated below their positions (KIP-101)."""

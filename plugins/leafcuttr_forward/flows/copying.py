@@ -222,11 +222,16 @@ class Copying:
             known = {one: target for one, target in targets.items() if target is not None}
             taken_over = await self._spec.positions.positions(self._source, self._target, known)
         starts = await self._check.starts(partitions, progress.positions, ids, taken_over, is_first=is_first)
+        before = {one: progress.positions[one].offset for one in partitions if one in progress.positions}
         await self._apply(starts)
-        stored = {one: progress.positions[one] for one in new if one in starts.offsets}
-        if any(position.offset for position in stored.values()):
-            # Not to begin elsewhere after a restart: at what is the end then, or at what another program says then.
-            await self._writer.store(progress.records({**stored}))
+        # A position that was chosen, not reached, is stored at once: after a restart the choice would be another one.
+        chosen = {
+            one: progress.positions[one]
+            for one, offset in starts.offsets.items()
+            if offset != before.get(one, 0)
+        }
+        if chosen:
+            await self._writer.store(progress.records({**chosen}))
 
     def _target_of(self, partition: TopicPartition) -> TopicPartition | None:
         route = self._plan.route(partition.topic)
