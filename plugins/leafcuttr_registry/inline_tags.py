@@ -14,19 +14,19 @@ MEMBER: Final = "confluent:tags"
 """What schemas that are JSON call it."""
 
 Kind: TypeAlias = Literal["sr_record", "sr_field"]
-Place: TypeAlias = tuple[Kind, str]
-Tags: TypeAlias = Mapping[Place, Sequence[str]]
+TaggedPlace: TypeAlias = tuple[Kind, str]
+Tags: TypeAlias = Mapping[TaggedPlace, Sequence[str]]
 
 
 @runtime_checkable
 class Tagged(Protocol):
     """A parsed schema whose format knows tags."""
 
-    def places(self) -> Collection[Place]:
+    def places(self) -> Collection[TaggedPlace]:
         """What can be tagged."""
         ...
 
-    def tags(self) -> dict[Place, list[str]]:
+    def tags(self) -> dict[TaggedPlace, list[str]]:
         """What is tagged, in the order of the schema."""
         ...
 
@@ -35,12 +35,12 @@ class Tagged(Protocol):
         ...
 
 
-def tags_of(places: Iterable[tuple[Place, Mapping[str, Any]]]) -> dict[Place, list[str]]:
+def tags_of(places: Iterable[tuple[TaggedPlace, Mapping[str, Any]]]) -> dict[TaggedPlace, list[str]]:
     """Those of the parts of a schema that are JSON."""
     return {place: known for place, node in places if (known := _known(node))}
 
 
-def change(places: Mapping[Place, dict[str, Any]], added: Tags, removed: Tags) -> None:
+def change(places: Mapping[TaggedPlace, dict[str, Any]], added: Tags, removed: Tags) -> None:
     """Change them in these parts of a schema. Raises SchemaError for a place that is not there."""
     for place, tags in changes(places, added, removed, lambda place: _known(places[place])):
         places[place].pop(MEMBER, None)
@@ -49,8 +49,8 @@ def change(places: Mapping[Place, dict[str, Any]], added: Tags, removed: Tags) -
 
 
 def changes(
-    places: Iterable[Place], added: Tags, removed: Tags, known: Callable[[Place], Iterable[str]]
-) -> Iterator[tuple[Place, list[str]]]:
+    places: Iterable[TaggedPlace], added: Tags, removed: Tags, known: Callable[[TaggedPlace], Iterable[str]]
+) -> Iterator[tuple[TaggedPlace, list[str]]]:
     """The tags that places have afterwards: those that they have by `known`, with what is added, without what is
     removed. Raises SchemaError for a place that is not there."""
     there = frozenset(places)

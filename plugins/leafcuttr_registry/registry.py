@@ -14,7 +14,7 @@ from leafcuttr_registry.checks import comparing
 from leafcuttr_registry.checks.comparing import Asked, Earlier
 from leafcuttr_registry.checks.reading import DEADLINE_S, LEAST_S, Checks
 from leafcuttr_registry.checks.work import Source
-from leafcuttr_registry.inline_tags import Place, Tags
+from leafcuttr_registry.inline_tags import TaggedPlace, Tags
 from leafcuttr_registry.storage import topics
 from leafcuttr_registry.storage.highest import HighestIds
 from leafcuttr_registry.storage.reader import Reader, TopicGoneError
@@ -207,7 +207,7 @@ class Registry:
         found = references.resolve(self.state, subject, content.references)
         return await self.checks.render(content.type, Source(content.text, found), how)
 
-    async def tags(self, subject: str, content: Content) -> dict[Place, list[str]]:
+    async def tags(self, subject: str, content: Content) -> dict[TaggedPlace, list[str]]:
         """What is tagged in a schema. Raises Refusal 42201."""
         found = references.resolve(self.state, subject, content.references)
         return await self.checks.tags(content.type, Source(content.text, found))

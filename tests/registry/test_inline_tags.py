@@ -11,7 +11,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 from leafcuttr_registry.checks import work
 from leafcuttr_registry.checks.work import Source
 from leafcuttr_registry.formats import formats
-from leafcuttr_registry.inline_tags import Place, Tags
+from leafcuttr_registry.inline_tags import TaggedPlace, Tags
 from leafcuttr_registry.protobuf.builtin import TEXTS
 from leafcuttr_sdk.schemas import SchemaError
 from support.column_schemas import Columns
@@ -64,7 +64,7 @@ enum E { ZERO = 0; }
 """
 
 
-def tags(format: str, text: str) -> dict[Place, list[str]]:
+def tags(format: str, text: str) -> dict[TaggedPlace, list[str]]:
     return work.tags(FORMATS[format], Source(text, {}))
 
 

@@ -8,7 +8,7 @@ from leafcuttr_registry.avro.parser import Parsed, parse
 from leafcuttr_registry.avro.printer import text_of
 from leafcuttr_registry.avro.types import NamedType, RecordType
 from leafcuttr_registry.budget import Budget
-from leafcuttr_registry.inline_tags import Place, Tags, change, tags_of
+from leafcuttr_registry.inline_tags import TaggedPlace, Tags, change, tags_of
 from leafcuttr_sdk.schemas import DataError, ResolvedReference, SchemaError
 
 if TYPE_CHECKING:
@@ -64,11 +64,11 @@ class AvroSchema:
     def needs_worker(self) -> bool:
         return False
 
-    def places(self) -> Collection[Place]:
+    def places(self) -> Collection[TaggedPlace]:
         """See `inline_tags.Tagged`."""
         return dict(tags.places(tags.read(self.canonical))).keys()
 
-    def tags(self) -> dict[Place, list[str]]:
+    def tags(self) -> dict[TaggedPlace, list[str]]:
         """See `inline_tags.Tagged`."""
         return tags_of(tags.places(tags.read(self.canonical)))
 

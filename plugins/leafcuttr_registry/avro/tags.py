@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from leafcuttr_registry.inline_tags import FIELD, RECORD, Place
+from leafcuttr_registry.inline_tags import FIELD, RECORD, TaggedPlace
 
 _RECORDS: Final = frozenset({"record", "error"})
 _NAMED: Final = _RECORDS | {"enum", "fixed"}
@@ -19,7 +19,7 @@ def written(schema: Any) -> str:
     return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
 
 
-def places(schema: Any, namespace: str = "") -> Iterator[tuple[Place, dict[str, Any]]]:
+def places(schema: Any, namespace: str = "") -> Iterator[tuple[TaggedPlace, dict[str, Any]]]:
     """Each with the part of the schema that has its tags."""
     if isinstance(schema, list):
         for each in schema:

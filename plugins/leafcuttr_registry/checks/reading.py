@@ -13,7 +13,7 @@ from leafcuttr_registry.checks import work
 from leafcuttr_registry.checks.known import KnownCompatible
 from leafcuttr_registry.checks.work import Reading, Source
 from leafcuttr_registry.counts import COMPATIBLE, INCOMPATIBLE, INVALID, TOO_COMPLEX, VALID, CheckCounts
-from leafcuttr_registry.inline_tags import Place, Tags
+from leafcuttr_registry.inline_tags import TaggedPlace, Tags
 from leafcuttr_registry.subjects.refusals import Refusal, invalid_schema, store_failed
 from leafcuttr_sdk.schemas import Difference, ResolvedReference, SchemaError, SchemaFormat
 from leafcuttr_sdk.workers import (
@@ -73,7 +73,7 @@ class Checks:
         """A schema in another form. Raises Refusal 42201."""
         return await self._run(type, work.render, self.format(type), source, how)
 
-    async def tags(self, type: str, source: Source) -> dict[Place, list[str]]:
+    async def tags(self, type: str, source: Source) -> dict[TaggedPlace, list[str]]:
         """See `work.tags`. Raises Refusal 42201."""
         return await self._run(type, work.tags, self.format(type), source)
 

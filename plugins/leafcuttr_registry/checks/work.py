@@ -7,7 +7,7 @@ from math import inf
 from time import perf_counter
 from typing import Final, NamedTuple
 
-from leafcuttr_registry.inline_tags import Place, Tagged, Tags
+from leafcuttr_registry.inline_tags import TaggedPlace, Tagged, Tags
 from leafcuttr_sdk.schemas import Difference, ParsedSchema, ResolvedReference, SchemaError, SchemaFormat
 
 
@@ -89,7 +89,7 @@ def render(format: SchemaFormat, source: Source, how: str) -> str:
         return parse(format, source).formatted(how)
 
 
-def tags(format: SchemaFormat, source: Source) -> dict[Place, list[str]]:
+def tags(format: SchemaFormat, source: Source) -> dict[TaggedPlace, list[str]]:
     """What is tagged in a schema; nothing in one of a format that knows no tags. Raises SchemaError."""
     with _shallow():
         schema: object = parse(format, source)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from leafcuttr_registry.budget import Budget
-from leafcuttr_registry.inline_tags import Place, Tags, change, tags_of
+from leafcuttr_registry.inline_tags import TaggedPlace, Tags, change, tags_of
 from leafcuttr_registry.json_schema import bundle, tags, text
 from leafcuttr_registry.json_schema.codec import JsonCodec
 from leafcuttr_registry.json_schema.cost import needs_worker
@@ -47,11 +47,11 @@ class JsonSchema:
         recursion through several schemas at once. Such codecs belong into a worker with a deadline."""
         return needs_worker(self.graph)
 
-    def places(self) -> Collection[Place]:
+    def places(self) -> Collection[TaggedPlace]:
         """See `inline_tags.Tagged`."""
         return dict(tags.places(self._source)).keys()
 
-    def tags(self) -> dict[Place, list[str]]:
+    def tags(self) -> dict[TaggedPlace, list[str]]:
         """See `inline_tags.Tagged`."""
         return tags_of(tags.places(self._source))
 

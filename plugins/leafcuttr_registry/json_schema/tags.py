@@ -6,7 +6,7 @@ their kinds.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from leafcuttr_registry.inline_tags import FIELD, RECORD, Place
+from leafcuttr_registry.inline_tags import FIELD, RECORD, TaggedPlace
 
 _COMBINED: Final = {"allOf": "allof", "anyOf": "anyof", "oneOf": "oneof"}
 _CONDITIONS: Final = ("if", "then", "else")
@@ -16,7 +16,9 @@ _TYPES: Final = "types"
 _DEFINITIONS: Final = ("definitions", "$defs")
 
 
-def places(schema: Any, scope: str = "", *, of_field: bool = False) -> Iterator[tuple[Place, dict[str, Any]]]:
+def places(
+    schema: Any, scope: str = "", *, of_field: bool = False
+) -> Iterator[tuple[TaggedPlace, dict[str, Any]]]:
     """Each with the part of the schema that has its tags. `of_field`: it is a property's own schema, whose tags are the
     property's."""
     if not isinstance(schema, dict):
@@ -31,7 +33,7 @@ def places(schema: Any, scope: str = "", *, of_field: bool = False) -> Iterator[
 
 def _of_facet(
     schema: dict[str, Any], facet: str, scope: str, of_field: bool
-) -> Iterator[tuple[Place, dict[str, Any]]]:
+) -> Iterator[tuple[TaggedPlace, dict[str, Any]]]:
     if facet == "object":
         yield from _of_object(schema, f"{scope}object", of_field)
     elif facet == "array":
@@ -50,7 +52,9 @@ def _of_facet(
         yield from places(schema["not"], f"{scope}not.")
 
 
-def _of_object(schema: dict[str, Any], path: str, of_field: bool) -> Iterator[tuple[Place, dict[str, Any]]]:
+def _of_object(
+    schema: dict[str, Any], path: str, of_field: bool
+) -> Iterator[tuple[TaggedPlace, dict[str, Any]]]:
     if not of_field:
         yield (RECORD, path), schema
     for name, each in _members(schema, "properties"):

@@ -8,7 +8,7 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from leafcuttr_registry.inline_tags import Place, Tags, changes
+from leafcuttr_registry.inline_tags import TaggedPlace, Tags, changes
 from leafcuttr_registry.protobuf import tags, tree
 from leafcuttr_registry.protobuf.codec import ProtobufCodec
 from leafcuttr_registry.protobuf.link import Linked
@@ -57,11 +57,11 @@ class ProtobufSchema:
     def needs_worker(self) -> bool:
         return False
 
-    def places(self) -> Collection[Place]:
+    def places(self) -> Collection[TaggedPlace]:
         """See `inline_tags.Tagged`."""
         return dict(tags.places(self._tree.body)).keys()
 
-    def tags(self) -> dict[Place, list[str]]:
+    def tags(self) -> dict[TaggedPlace, list[str]]:
         """See `inline_tags.Tagged`."""
         found = {place: tags.tags_in(place, options) for place, options in tags.places(self._tree.body)}
         return {place: known for place, known in found.items() if known}

@@ -6,7 +6,7 @@ Confluent's options, `confluent.message_meta` and `confluent.field_meta`, which 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from leafcuttr_registry.inline_tags import FIELD, RECORD, Place
+from leafcuttr_registry.inline_tags import FIELD, RECORD, TaggedPlace
 from leafcuttr_registry.protobuf import tree
 
 _OPTIONS: Final = {RECORD: "confluent.message_meta", FIELD: "confluent.field_meta"}
@@ -14,7 +14,7 @@ _TAGS: Final = "tags"
 _META: Final = "confluent/meta.proto"
 
 
-def places(body: Iterable[object], scope: str = "") -> Iterator[tuple[Place, list[tree.Option]]]:
+def places(body: Iterable[object], scope: str = "") -> Iterator[tuple[TaggedPlace, list[tree.Option]]]:
     """Each with the options that its tags are among."""
     for node in body:
         if isinstance(node, tree.Message):
@@ -26,7 +26,7 @@ def places(body: Iterable[object], scope: str = "") -> Iterator[tuple[Place, lis
             yield from places(node.body, f"{path}.")
 
 
-def tags_in(place: Place, options: Iterable[tree.Option]) -> list[str]:
+def tags_in(place: TaggedPlace, options: Iterable[tree.Option]) -> list[str]:
     """Those of a place, each once."""
     found: list[str] = []
     for option in options:
@@ -36,7 +36,7 @@ def tags_in(place: Place, options: Iterable[tree.Option]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def set_tags(place: Place, options: list[tree.Option], tags: list[str]) -> None:
+def set_tags(place: TaggedPlace, options: list[tree.Option], tags: list[str]) -> None:
     """Leave a place these tags, in the form that its option has already: protoc allows one form only."""
     whole: tree.Option | None = None
     in_parts = False
@@ -70,7 +70,7 @@ def imports_meta(file: tree.File) -> None:
         file.imports.append(tree.Import(_META, "", -1))
 
 
-def _is_meta(place: Place, option: tree.Option) -> bool:
+def _is_meta(place: TaggedPlace, option: tree.Option) -> bool:
     head = option.name[0]
     return head.extension and head.name.lstrip(".") == _OPTIONS[place[0]]
 

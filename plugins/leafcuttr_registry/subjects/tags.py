@@ -4,13 +4,13 @@ says its format (`inline_tags`). Those of metadata are in `metadata`."""
 from collections.abc import Mapping
 from typing import Any, cast
 
-from leafcuttr_registry.inline_tags import KINDS, Kind, Place
+from leafcuttr_registry.inline_tags import KINDS, Kind, TaggedPlace
 from leafcuttr_registry.subjects.refusals import Refusal, invalid_schema
 
 
-def read(body: Mapping[str, Any], name: str) -> dict[Place, list[str]]:
+def read(body: Mapping[str, Any], name: str) -> dict[TaggedPlace, list[str]]:
     """By kind and path of what is tagged, its tags. Raises Refusal 42201."""
-    found: dict[Place, list[str]] = {}
+    found: dict[TaggedPlace, list[str]] = {}
     given = body.get(name) or []
     if not isinstance(given, list):
         raise _wrong(name)
@@ -26,7 +26,7 @@ def read(body: Mapping[str, Any], name: str) -> dict[Place, list[str]]:
     return found
 
 
-def answer(found: Mapping[Place, list[str]], asked: list[str]) -> list[dict[str, Any]]:
+def answer(found: Mapping[TaggedPlace, list[str]], asked: list[str]) -> list[dict[str, Any]]:
     """What has one of the tags that were asked for; `*` asks for all."""
     return [
         {"schemaEntity": {"entityPath": path, "entityType": kind}, "tags": tags}
