@@ -152,7 +152,8 @@ class ParsedSchema(Protocol):
     @property
     def needs_worker(self) -> bool:
         """Whether some data, or some other schema, may keep it busy without a bound: by a regular expression, say.
-        What its codec does, and comparisons with it, then belong into `Broker.run_in_worker`, with a deadline."""
+        What its codec does, and comparisons with it, then belong into `Broker.run_in_worker`, with a deadline: it can
+        be pickled. `leafcuttr_sdk.schema_work` has such a codec."""
         ...
 
     def message_name(self, message: Sequence[int] = (0,)) -> str | None:

@@ -17,6 +17,7 @@ from leafcuttr_http.schemas.shared import Key, Path, Schemas
 from leafcuttr_http.schemas.types import PROTOBUF
 from leafcuttr_sdk.records import Headers, StoredRecord
 from leafcuttr_sdk.schema_framing import FIRST_MESSAGE, KEY_HEADER, VALUE_HEADER, read_indexes
+from leafcuttr_sdk.schema_work import WorkerCodec, WorkTime
 from leafcuttr_sdk.schemas import DataError, JsonValue, SchemaError, SchemaNotFoundError
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class Decoder:
         self, schemas: Schemas, provider: "SchemaProvider", type: str | None, *, lacking: str | None = None
     ) -> None:
         """`lacking` says why the registry could not be asked."""
+        self._broker = schemas.broker
+        self._time = WorkTime()
         self._codecs = schemas.codecs
         self._provider = provider
         self._type = type
@@ -91,9 +94,14 @@ class Decoder:
         at = 0 if in_header else end
         codec = self._lent.get((key, path))
         if codec is None:
-            codec = self._stack.enter_context(self._codecs.lent(key, schema, path))
-            self._lent[key, path] = codec
+            codec = self._lent[key, path] = self._codec(key, schema, path)
         return codec.decode(data[at:])
+
+    def _codec(self, key: Key, schema: "ParsedSchema", path: Path) -> "SchemaCodec":
+        """Raises DataError."""
+        if schema.needs_worker:
+            return WorkerCodec(self._broker, schema, path, self._time)
+        return self._stack.enter_context(self._codecs.lent(key, schema, path))
 
     def _schema(self, key: Key) -> "tuple[ParsedSchema, bool]":
         found = self._found.get(key)
@@ -115,11 +123,6 @@ class Decoder:
             return DataError(f"schema {key} cannot be read: {error}")
         if schema is None:
             return DataError(f"the registry has no schema {key}")
-        if schema.needs_worker:
-            return DataError(
-                f"schema {key} is not decoded by: some values would keep its regular expressions or alternatives busy "
-                "without a bound"
-            )
         return schema, registered.format == PROTOBUF
 
 

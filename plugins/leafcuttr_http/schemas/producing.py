@@ -18,12 +18,13 @@ from leafcuttr_http.schemas.requested import Part, find, wanted
 from leafcuttr_http.schemas.shared import Schemas
 from leafcuttr_http.schemas.types import PROTOBUF, TYPES, open_registry
 from leafcuttr_sdk.schema_framing import FIRST_MESSAGE, id_prefix, indexes
+from leafcuttr_sdk.schema_work import WorkerCodec, WorkTime
 from leafcuttr_sdk.schemas import DataError, SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from leafcuttr_sdk.schemas import SchemaProvider
+    from leafcuttr_sdk.schemas import SchemaCodec, SchemaProvider
 
 _LACKS: Final[dict[Part, int]] = {"key": 42201, "value": 42202}
 
@@ -71,8 +72,9 @@ def _encode(
 ) -> Generator[None, None, None]:
     """A record a step. Raises ApiError."""
     with ExitStack() as stack:
-        of_keys = _encoder(stack, schemas, provider, "key", ids[0])
-        of_values = _encoder(stack, schemas, provider, "value", ids[1])
+        time = WorkTime()
+        of_keys = _encoder(stack, schemas, provider, "key", ids[0], time)
+        of_values = _encoder(stack, schemas, provider, "value", ids[1], time)
         yield
         converted = Format(format, of_keys, of_values)
         for raw in raws:
@@ -81,7 +83,12 @@ def _encode(
 
 
 def _encoder(
-    stack: ExitStack, schemas: Schemas, provider: "SchemaProvider", part: Part, id: int | None
+    stack: ExitStack,
+    schemas: Schemas,
+    provider: "SchemaProvider",
+    part: Part,
+    id: int | None,
+    time: WorkTime,
 ) -> "Callable[[Any], bytes]":
     if id is None:
 
@@ -97,14 +104,12 @@ def _encoder(
         raise ApiError(42205, f"Schema {id}: {error}.") from None
     if schema is None or registered is None:
         raise ApiError(40801, f"Schema {id} is not there any more.")
-    if schema.needs_worker:
-        raise ApiError(
-            42205,
-            f"Schema {id} is not written by: some values would keep its regular expressions or alternatives busy "
-            "without a bound.",
-        )
+    codec: SchemaCodec
     try:
-        codec = stack.enter_context(schemas.codecs.lent(id, schema, FIRST_MESSAGE))
+        if schema.needs_worker:
+            codec = WorkerCodec(schemas.broker, schema, FIRST_MESSAGE, time)
+        else:
+            codec = stack.enter_context(schemas.codecs.lent(id, schema, FIRST_MESSAGE))
     except DataError as error:
         raise ApiError(42205, f"Schema {id}: {error}.") from None
     prefix = id_prefix(id) + (indexes(FIRST_MESSAGE) if registered.format == PROTOBUF else b"")

@@ -7,7 +7,7 @@ from math import inf
 from time import perf_counter
 from typing import Final, NamedTuple
 
-from leafcuttr_registry.inline_tags import TaggedPlace, Tagged, Tags
+from leafcuttr_registry.inline_tags import Tagged, TaggedPlace, Tags
 from leafcuttr_sdk.schemas import Difference, ParsedSchema, ResolvedReference, SchemaError, SchemaFormat
 
 

@@ -127,7 +127,13 @@ class Documents:
         pairs = [(name, _resource(document)) for document in others for name in document.names]
         pairs += [(document.base, _resource(document)) for document in others]
         pairs.append((root.base, _resource(root)))
-        self.registry = _metaschema_registry().with_resources(pairs).crawl()
+        try:
+            self.registry = _metaschema_registry().with_resources(pairs).crawl()
+        except ValueError as error:
+            raise SchemaError(f"an id in the schema is no URI: {shortened(str(error))}") from None
+        except (AttributeError, KeyError, TypeError):
+            # It looks for ids before the metaschema is asked what may be where.
+            raise SchemaError("a keyword that needs a schema, or several, has something else") from None
 
         self.known = Known(set(), {})
         for one in (root, *others):

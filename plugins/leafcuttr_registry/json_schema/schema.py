@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from leafcuttr_registry.budget import Budget
@@ -21,10 +21,20 @@ from leafcuttr_sdk.schemas import ResolvedReference, SchemaError
 class JsonSchema:
     """One schema with its references. Made by `parse`."""
 
-    def __init__(self, source: Any, documents: Documents) -> None:
+    def __init__(
+        self, written: str, references: Mapping[str, ResolvedReference], source: Any, documents: Documents
+    ) -> None:
+        self._written = written
+        self._references = references
         self._source = source
         self.documents = documents
         self.graph = Graph(documents)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Its parts refer to one another in circles: a pickle has the texts."""
+        if self._references:
+            return parse, (self._written, dict(self._references))
+        return _again, (self._written,)
 
     @property
     def canonical(self) -> str:
@@ -99,6 +109,12 @@ def parse(source: str, references: Mapping[str, ResolvedReference]) -> JsonSchem
     budget = Budget(PARSE_STEPS)
     root = read_document(source, ("",), budget)
     documents = Documents(root, read_references(root, references, budget))
-    schema = JsonSchema(root.source, documents)
+    schema = JsonSchema(source, references, root.source, documents)
     check(schema.graph, budget)
     return schema
+
+
+@lru_cache(maxsize=64)
+def _again(source: str) -> JsonSchema:
+    """What a pickle stands for. A worker process gets the same one again and again."""
+    return parse(source, {})

@@ -314,7 +314,7 @@ def _translated(pattern: str, path: Path, known: Known) -> str:
     try:
         translated = patterns.translate(pattern)
     except patterns.PatternError as error:
-        raise _refused(path, pattern, str(error)) from None
+        raise _refused(path, pattern, str(error).replace("\n", "\\n")) from None
     if translated != pattern:
         known.patterns[translated] = pattern
     return translated

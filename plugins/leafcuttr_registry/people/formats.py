@@ -12,6 +12,7 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from leafcuttr_registry.people.bounded import codec_of
 from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.formats import FormatCodec, FormatError, Place
 from leafcuttr_sdk.records import Record
@@ -149,7 +150,7 @@ class SchemaRecordCodec:
                 path, at = read_indexes(data, at)
             codec = self._readers.get((key, path))
             if codec is None:
-                codec = self._readers[key, path] = parsed.codec(path)
+                codec = self._readers[key, path] = codec_of(parsed, path)
             return json.dumps(codec.decode(data[at:]), ensure_ascii=False, separators=(",", ":"))
         except (DataError, PluginError) as error:
             raise FormatError(str(error)) from None
@@ -191,7 +192,7 @@ class SchemaRecordCodec:
         if type == PROTOBUF:
             path = self._path(parsed)
             prefix += indexes(path)
-        found = self._writers[place[:2]] = prefix, parsed.codec(path)
+        found = self._writers[place[:2]] = prefix, codec_of(parsed, path)
         return found
 
     def _schema_of(self, place: Place) -> tuple[int, str, ParsedSchema]:

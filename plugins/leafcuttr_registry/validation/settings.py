@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.settings import Setting, Type
 
 if TYPE_CHECKING:
@@ -121,6 +122,23 @@ def options_of(settings: "Settings", part: PartName) -> PartOptions:
     if strategy is Strategy.TOPIC:
         strategy = _OF_CLASS[settings.text(confluent_strategy_name(part))]
     return PartOptions(part, check, strategy)
+
+
+def need_a_check(settings: "Settings") -> None:
+    """For a validator that `lc.validators` names: where settings imply it there is one. Raises PluginError."""
+    if all(options_of(settings, part).check is Check.OFF for part in PARTS):
+        raise PluginError(
+            f"it has nothing to check: set {' or '.join(map(check_name, PARTS))} of the topic to id or full; either "
+            "implies it, without lc.validators"
+        )
+
+
+def need_dead_letters(settings: "Settings") -> None:
+    """For the filter, which `lc.filters` may name. Raises PluginError."""
+    if not goes_to_dead_letters(settings):
+        raise PluginError(
+            f"it sets nothing aside: set {ON_ERROR} of the topic to {_DLQ}, which implies it, without lc.filters"
+        )
 
 
 def goes_to_dead_letters(settings: "Settings") -> bool:

@@ -5,7 +5,7 @@ registry needs that too, so what they do is imported when a topic has one.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from leafcuttr_registry.validation.settings import CHECKS, ON_ERROR, PartName
+from leafcuttr_registry.validation.settings import CHECKS, ON_ERROR, PartName, need_a_check, need_dead_letters
 from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec
 from leafcuttr_sdk.peek import Peek
 
@@ -51,22 +51,26 @@ def filters() -> Iterator[RecordFilterSpec]:
 def _ids_of_keys(context: "TopicContext") -> "SchemaIds | None":
     from leafcuttr_registry.validation.ids import make_for_keys
 
+    need_a_check(context.topic_settings)
     return make_for_keys(context)
 
 
 def _ids_of_values(context: "TopicContext") -> "SchemaIds | None":
     from leafcuttr_registry.validation.ids import make_for_values
 
+    need_a_check(context.topic_settings)
     return make_for_values(context)
 
 
 def _validator(context: "TopicContext") -> "SchemaValidator | None":
     from leafcuttr_registry.validation.full import make_validator
 
+    need_a_check(context.topic_settings)
     return make_validator(context)
 
 
 def _filter(context: "TopicContext") -> "SchemaFilter | None":
     from leafcuttr_registry.validation.full import make_filter
 
+    need_dead_letters(context.topic_settings)
     return make_filter(context)

@@ -246,6 +246,24 @@ async def test_streams(proxy: Running) -> None:
         assert found[3] == {"key_base64": "/w==", "value": None}
 
 
+async def test_a_schema_that_some_values_would_keep_busy_for_ever(proxy: Running) -> None:
+    """They are decoded in another process, with a deadline, and the others as ever."""
+    schema = await registered(proxy, "t-value", '{"type":"string","pattern":"^(a+)+$"}', "JSON")
+    busy = b'"' + b"a" * 40 + b'!"'
+    records = [Record(id_prefix(schema.id) + data) for data in (b'"aa"', busy, b'"aaa"')]
+    await proxy.broker.produce_batch("t", records)
+    async with proxy.client() as client:
+        one = await consumer(client, "t", "jsonschema")
+        assert [each["value"] for each in await one.read()] == ["aa"]
+        answer = await one.ask()
+        assert (answer.status_code, answer.json()["error_code"]) == (422, 42203)
+        assert "takes longer than 0.5 s" in answer.json()["message"]
+    async with listening(proxy, "t", format="schema", **{"from": "earliest"}) as events:
+        found = await events(3)
+    assert [each.get("value") for each in found] == ["aa", None, "aaa"]
+    assert "takes longer than 0.5 s" in found[1]["value_error"]
+
+
 async def test_a_stream_that_goes_on_and_keys(proxy: Running) -> None:
     body = {"key_schema": '"string"', "value_schema": '"int"', "records": [{"key": "a", "value": 1}]}
     await produced(proxy, "t", body)

@@ -14,6 +14,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from leafcuttr_registry.people import bounded
 from leafcuttr_registry.people.formats import SchemaRecordFormat, record_formats
 from leafcuttr_sdk.formats import FormatError, Place
 from leafcuttr_sdk.schema_framing import guid_prefix, id_prefix
@@ -72,6 +73,21 @@ def test_json_schema(registry: RegistryProcess) -> None:
     assert codec.decode(data, value("fmt-json")) == '{"id":1}'
     with pytest.raises(FormatError, match="id"):
         codec.encode("{}", value("fmt-json"))
+
+
+def test_a_schema_that_some_values_would_keep_busy_for_ever(
+    registry: RegistryProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded, "DEADLINE_S", 0.5)
+    text = '{"type":"string","pattern":"^(a+)+$"}'
+    id = registry.ask.register("fmt-busy-value", text, schemaType="JSON")["id"]
+    reading, writing = opened(registry, "schema"), opened(registry, "jsonschema")
+    assert reading.decode(id_prefix(id) + b'"aa"', value("fmt-busy")) == '"aa"'
+    assert writing.encode('"aa"', value("fmt-busy")) == id_prefix(id) + b'"aa"'
+    busy = '"' + "a" * 60 + '!"'
+    for call, given in ((reading.decode, id_prefix(id) + busy.encode()), (writing.encode, busy)):
+        with pytest.raises(FormatError, match=r"takes longer than 0\.5 s"):
+            call(given, value("fmt-busy"))
 
 
 def test_protobuf_by_the_name_of_its_message(registry: RegistryProcess) -> None:

@@ -103,6 +103,22 @@ def test_required_fields() -> None:
             refuse(b"\x08\x01\x12\x00")
     with pytest.raises(DataError, match="lacks required fields: a"):
         codec.encode({})
+    wide = parsed("message M { required int32 a = 1; required int32 b = 2; repeated M m = 3; }").codec()
+    with pytest.raises(DataError, match=r"lacks required fields: m\[1\]\.a, m\[1\]\.b$"):
+        wide.check(b"\x08\1\x10\1\x1a\4\x08\1\x10\1\x1a\0")
+    with pytest.raises(DataError, match="lacks required fields: of messages that it has"):
+        wide.check(b"\x08\1\x10\1" + b"\x1a\4\x08\1\x10\1" * 1500 + b"\x1a\0")
+
+
+def test_a_map_key_that_is_no_text_beside_required_fields_that_are_missing() -> None:
+    """protobuf's own search for them ends the process here."""
+    codec = parsed("message M { required int32 a = 1; map<string, M> m = 2; }").codec()
+    codec.check(b"\x08\1\x12\7\x0a\1\xff\x12\2\x08\1")
+    for refuse in (codec.check, codec.decode):
+        with pytest.raises(DataError, match="lacks required fields: of messages that it has"):
+            refuse(b"\x08\1\x12\5\x0a\1\xff\x12\0")
+        with pytest.raises(DataError, match="lacks required fields: a"):
+            refuse(b"\x12\5\x0a\1\xff\x12\0")
 
 
 @pytest.mark.parametrize(

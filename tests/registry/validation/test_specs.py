@@ -5,9 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from leafcuttr_registry.validation import specs
 from leafcuttr_registry.validation.claims import HEADERS
+from leafcuttr_sdk.errors import BrokerError, InvalidRecord
 from leafcuttr_sdk.schema_framing import ID_SIZE, MAX_INDEXES
+from support.checked_topics import AVRO, Shop, framed
 
 
 def test_headers_and_bytes_are_those_of_the_wire_format() -> None:
@@ -29,3 +33,24 @@ print([name for name in others if name in sys.modules])
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.split("\n")[:2] == ["[]", "[]"]
+
+
+@pytest.mark.parametrize("name", ["schema-id-key", "schema-id-value", "schema"])
+def test_one_that_is_named_without_a_check_is_refused(shop: Shop, name: str) -> None:
+    """Its topic takes no records, and says why: it would check nothing."""
+    topic = shop.topic(f"named-{name}", lc_validators=name)
+    with pytest.raises(BrokerError, match=r"it has nothing to check: set lc\.schema\.validation\.key or"):
+        shop.broker.produce(topic, b"x")
+    checked = shop.topic(f"checked-{name}", lc_validators=name, value="id")
+    schema = shop.register(f"checked-{name}-value", AVRO)
+    shop.broker.produce(checked, framed(schema, b"\2"))
+    with pytest.raises(InvalidRecord):
+        shop.broker.produce(checked, b"x")
+
+
+def test_the_filter_is_refused_where_nothing_is_set_aside(shop: Shop) -> None:
+    topic = shop.topic("named-filter", lc_filters="schema", value="id")
+    with pytest.raises(BrokerError, match=r"it sets nothing aside: set lc\.schema\.validation\.on\.error"):
+        shop.broker.produce(topic, b"x")
+    assert shop.topic("dlq-alone", lc_schema_validation_on_error="dlq")
+    shop.broker.produce("dlq-alone", b"x")
