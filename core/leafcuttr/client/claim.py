@@ -284,9 +284,11 @@ class _Member:
 
     async def _ask(self, request: Any, timeout_s: float | None = None) -> Any:
         limit = self._calls.settings.request_timeout_s if timeout_s is None else timeout_s
-        node = await self._cluster.coordinator(CoordinatorKind.GROUP, self._name, timeout_s=limit)
+        # Another broker may be the coordinator by now: one that cannot be reached is not waited for.
+        reach_s = min(limit, max(self._timeout_ms / 3000, 1.0))
+        node = await self._cluster.coordinator(CoordinatorKind.GROUP, self._name, timeout_s=reach_s)
         lane = self.lane if isinstance(request, JoinGroupRequest | SyncGroupRequest) else None
-        return await self._cluster.request(request, node=node, timeout_s=limit, lane=lane)
+        return await self._cluster.request(request, node=node, timeout_s=limit, reach_s=reach_s, lane=lane)
 
 
 def _check(code: int) -> None:

@@ -108,7 +108,7 @@ async def test_bytes_that_are_no_batch_are_not_sent(peer: Peer, topic: str) -> N
     broken = bytearray(new_batch(tp, b"value").batch)
     broken[-1] ^= 1
     async with peer.appender() as appender:
-        answers = await appender.append([NewBatch(tp, broken), NewBatch(tp, b"x"), new_batch(tp, b"good")])
+        answers = await appender.append([NewBatch(tp, broken), NewBatch(tp, b"x"), new_batch(tp, b"behind")])
         assert [type(answer) for answer in answers] == [CorruptMessage, CorruptMessage, OutOfOrderSequence]
         assert await appender.append([new_batch(tp, b"good")]) == [Appended(0, 0)]
 
