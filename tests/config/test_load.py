@@ -165,7 +165,7 @@ def test_the_message_names_key_value_source_and_what_is_allowed(tmp_path: Path) 
         ("log.cleaner.max.compaction.lag.ms=5", None),
         ("group.min.session.timeout.ms=99999999", "at most the value of group.max.session.timeout.ms"),
         ("nonsense", "allowed is key=value"),
-        ("listeners=SSL://x:1", "PLAINTEXT"),
+        ("listeners=SASL_SSL://x:1", "SASL does not exist yet; allowed are PLAINTEXT and SSL"),
     ],
 )
 def test_bad_values(override: str, line: str | None) -> None:
@@ -228,8 +228,9 @@ def test_names_that_are_known_elsewhere() -> None:
         "zookeeper.connect (-o) is a setting of Kafka before 4.0 and has no effect",
         "log.message.format.version (-o) is a setting of Kafka before 4.0 and has no effect",
     ]
-    (warning,) = warnings_of("listener.name.a.ssl.keystore.location=/x")
-    assert "TLS comes in a later version" in warning
+    assert warnings_of("listener.name.a.ssl.keystore.location=/x") == []
+    (warning,) = warnings_of("listener.name.a.ssl.provider=/x")
+    assert "Java has no part in it" in warning
     (warning,) = warnings_of("listener.name.a.message.max.bytes=5")
     assert "it cannot be given for one listener" in warning
     assert warnings_of("listener.name.a.max.connections=5") == []

@@ -70,6 +70,11 @@ def test_migrate_from_kafka(tmp_path: Path) -> None:
     assert run_page("how-to/migrate-from-kafka.md", tmp_path) >= 14
 
 
+@pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not here")
+def test_tls(tmp_path: Path) -> None:
+    assert run_page("how-to/tls.md", tmp_path) >= 7
+
+
 @pytest.mark.parametrize(
     ("page", "parts"),
     [

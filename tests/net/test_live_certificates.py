@@ -12,7 +12,7 @@ import pytest
 import trustme
 
 from leafcuttr.net.live_certificates import LiveCertificates
-from leafcuttr.net.tls import TlsError, TlsFiles
+from leafcuttr.net.tls_files import TlsError, TlsFiles
 
 
 @pytest.fixture(scope="module")
@@ -178,3 +178,30 @@ def test_what_a_link_leads_to_is_seen(
 def test_what_is_wrong_at_the_start_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(TlsError, match="No such file"):
         LiveCertificates(TlsFiles("lc.x", str(tmp_path / "none.pem")))
+
+
+def test_other_settings(file: Path, tmp_path: Path, authority: trustme.CA, client: ssl.SSLContext) -> None:
+    """From then on it is their files that are looked at."""
+    other = tmp_path / "other.pem"
+    write(other, authority, "other")
+    live = LiveCertificates(TlsFiles("lc.acme", str(file)))
+    assert not live.use(live.files), "nothing has changed"
+    assert live.use(live.files._replace(keystore=str(other), versions=("TLSv1.2",)))
+    assert handshake(live.context.newest, client)[0] == "other"
+    assert live.context.newest.maximum_version is ssl.TLSVersion.TLSv1_2
+    write(file, authority, "first again")
+    assert not live.look()
+    write(other, authority, "other again")
+    assert live.look()
+    assert handshake(live.context.newest, client)[0] == "other again"
+
+
+def test_other_settings_that_do_not_fit(
+    file: Path, client: ssl.SSLContext, caplog: pytest.LogCaptureFixture
+) -> None:
+    live = LiveCertificates(TlsFiles("lc.acme", str(file)))
+    assert not live.use(live.files._replace(keystore="/nowhere"))
+    assert live.files.keystore == str(file)
+    assert handshake(live.context.newest, client)[0] == "first"
+    (record,) = caplog.records
+    assert record.getMessage().startswith("lc.acme.ssl.keystore.location=/nowhere: No such file")

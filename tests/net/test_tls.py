@@ -11,7 +11,8 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from leafcuttr.net.tls import TlsError, TlsFiles, server_context
+from leafcuttr.net.tls import server_context
+from leafcuttr.net.tls_files import TlsError, TlsFiles
 
 PREFIX = "lc.acme"
 SECRET = "open sesame"

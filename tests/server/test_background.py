@@ -13,7 +13,7 @@ import trustme
 from trio.testing import MockClock
 
 from leafcuttr.net.live_certificates import LiveCertificates
-from leafcuttr.net.tls import TlsFiles
+from leafcuttr.net.tls_files import TlsFiles
 from leafcuttr.server import background
 from leafcuttr.state.broker import Broker
 from support.waiting import eventually

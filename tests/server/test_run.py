@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.api_versions import ApiVersionsRequest
@@ -25,6 +26,7 @@ from support.peer import (
     request_bytes,
     serves,
 )
+from support.tls_peer import Certificates
 
 Serve = Callable[..., Awaitable[Broker]]
 
@@ -134,3 +136,24 @@ def test_a_stop_with_1000_partitions_and_a_peer_that_does_not_read(
     assert status == 0, process.log[-2000:]
     assert "Traceback" not in process.log
     assert took < (5 if request.config.getoption("--long") else 30)
+
+
+@pytest.mark.timeout(60)
+async def test_a_handshake_does_not_hold_it_up(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leafcuttr.server.run._GRACE_S", 600)
+    monkeypatch.setattr("leafcuttr.server.handshakes.HANDSHAKE_S", 600)
+    stop = trio.Event()
+    listeners = "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0"
+    file = Certificates(tmp_path).issue("127.0.0.1").file
+    broker = await serve({"listeners": listeners, "ssl.keystore.location": file}, stop=stop)
+    silent = await trio.open_tcp_stream("127.0.0.1", broker.listeners[1].port)
+    async with await connect(broker) as peer:
+        assert await serves(peer)
+    await trio.testing.wait_all_tasks_blocked(0.05)
+    stop.set()
+    with pytest.raises(trio.BrokenResourceError):  # reset or ended, but at once
+        while True:
+            if not await silent.receive_some():
+                raise trio.BrokenResourceError

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from leafcuttr.config.catalog import OF_TOPICS, TOPIC
+from leafcuttr.config.catalog import CORE, OF_TOPICS, TOPIC
 from leafcuttr.config.setting import ConfigKey, Value
 from leafcuttr.config.settings import Settings
 
@@ -97,7 +97,9 @@ def changes_what_it_says(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
 
 
 def _are_in(name: str, names: set[str]) -> bool:
-    """Whether a setting is among these, or what gives a topic its default for it, or a member of the family."""
+    """Whether a setting is among these, one listener's too, or what gives a topic its default for it, or a member of
+    the family."""
+    names = {CORE.base_of(one) for one in names}
     wanted = {name, *(other for other, _ in TOPIC[name].synonyms)} if name in TOPIC else {name}
     family = OF_TOPICS.get(name, name)
     return bool(wanted & names) or (

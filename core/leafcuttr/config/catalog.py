@@ -31,7 +31,7 @@ from leafcuttr.config import (
     topic_settings,
     transaction_settings,
 )
-from leafcuttr.config.setting import ConfigKey
+from leafcuttr.config.setting import ConfigKey, Effect
 from leafcuttr.errors import ConfigError
 
 THEMES: Final[tuple[tuple[str, tuple[ConfigKey, ...]], ...]] = (
@@ -84,7 +84,11 @@ OF_TOPICS: Final[dict[str, str]] = {
 }
 
 # What can be given for one listener alone, as `listener.name.<listener in lower case>.<setting>`.
-OF_LISTENERS: Final = ("max.connections", "max.connection.creation.rate")
+OF_LISTENERS: Final = (
+    "max.connections",
+    "max.connection.creation.rate",
+    *(row.name for row in tls_settings.SETTINGS if row.effect is Effect.HONOURED),
+)
 LISTENER_PREFIX: Final = "listener.name."
 
 

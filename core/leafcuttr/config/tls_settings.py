@@ -1,53 +1,58 @@
-"""Broker settings of TLS."""
+"""Broker settings of TLS. A listener has its own by `listener.name.<name>.` before the name (KIP-103)."""
 
 from functools import partial
 from typing import Final
 
 from leafcuttr.config.setting import BOOLEAN, CLASS, LIST, PASSWORD, STRING, ConfigKey, Effect
 
-unused: Final = partial(
-    ConfigKey,
-    effect=Effect.NONE,
-    reason="TLS comes in a later version, and a listener that needs it stops the start",
+used: Final = partial(ConfigKey, dynamic=True, per_broker=True)
+java: Final = partial(
+    ConfigKey, effect=Effect.NONE, reason="OpenSSL does TLS here, and Java has no part in it"
 )
+by_content: Final = partial(
+    ConfigKey, effect=Effect.NONE, reason="the format is told by the content; it has to be PEM"
+)
+later: Final = partial(ConfigKey, effect=Effect.NONE)
 
 SETTINGS: Final[tuple[ConfigKey, ...]] = (
-    unused("ssl.allow.dn.changes", BOOLEAN, False, "Let a new certificate have another distinguished name."),
-    unused("ssl.allow.san.changes", BOOLEAN, False, "Let a new certificate have other alternative names."),
-    unused(
+    later(
+        "ssl.allow.dn.changes",
+        BOOLEAN,
+        False,
+        "Let a new certificate have another distinguished name.",
+        reason="a new certificate may have any names",
+    ),
+    later(
+        "ssl.allow.san.changes",
+        BOOLEAN,
+        False,
+        "Let a new certificate have other alternative names.",
+        reason="a new certificate may have any names",
+    ),
+    used(
         "ssl.cipher.suites",
         LIST,
         (),
-        "The cipher suites to offer; empty for all of the library's.",
-        dynamic=True,
-        per_broker=True,
+        "The cipher suites to offer, by Java's names; empty: those that OpenSSL has on.",
     ),
-    unused(
+    used(
         "ssl.client.auth",
         STRING,
         "none",
-        "Whether clients have to show a certificate.",
+        "Whether clients have to show a certificate that is trusted.",
         choices=("required", "requested", "none"),
-        dynamic=True,
-        per_broker=True,
     ),
-    unused(
-        "ssl.enabled.protocols",
-        LIST,
-        ("TLSv1.2", "TLSv1.3"),
-        "The versions of TLS to speak.",
-        dynamic=True,
-        per_broker=True,
-    ),
-    unused(
+    used("ssl.enabled.protocols", LIST, ("TLSv1.2", "TLSv1.3"), "The versions of TLS to speak."),
+    later(
         "ssl.endpoint.identification.algorithm",
         STRING,
         "https",
         "How a server's name is checked against its certificate; empty for not at all.",
         dynamic=True,
         per_broker=True,
+        reason="names are checked by clients; the broker connects to no other one",
     ),
-    unused(
+    java(
         "ssl.engine.factory.class",
         CLASS,
         None,
@@ -55,10 +60,8 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         dynamic=True,
         per_broker=True,
     ),
-    unused(
-        "ssl.key.password", PASSWORD, None, "The password of the private key.", dynamic=True, per_broker=True
-    ),
-    unused(
+    used("ssl.key.password", PASSWORD, None, "The password of the private key."),
+    java(
         "ssl.keymanager.algorithm",
         STRING,
         "SunX509",
@@ -66,40 +69,41 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         dynamic=True,
         per_broker=True,
     ),
-    unused(
+    used(
         "ssl.keystore.certificate.chain",
         PASSWORD,
         None,
-        "The certificate chain, as PEM text.",
-        dynamic=True,
-        per_broker=True,
+        "The certificates of that key as PEM text, its own first.",
     ),
-    unused(
-        "ssl.keystore.key", PASSWORD, None, "The private key, as PEM text.", dynamic=True, per_broker=True
-    ),
-    unused(
+    used("ssl.keystore.key", PASSWORD, None, "The private key as PEM text, in the place of a keystore."),
+    used(
         "ssl.keystore.location",
         STRING,
         None,
-        "The file with key and certificate.",
-        dynamic=True,
-        per_broker=True,
+        "The PEM file with the private key and its certificates, the listener's own first.",
     ),
-    unused(
+    by_content(
         "ssl.keystore.password", PASSWORD, None, "The password of that file.", dynamic=True, per_broker=True
     ),
-    unused("ssl.keystore.type", STRING, "JKS", "The format of that file.", dynamic=True, per_broker=True),
-    unused(
+    by_content("ssl.keystore.type", STRING, "JKS", "The format of that file.", dynamic=True, per_broker=True),
+    later(
         "ssl.principal.mapping.rules",
         STRING,
         "DEFAULT",
         "Rules that make a principal of a certificate's distinguished name.",
+        reason="clients with certificates have no principal of their own yet",
     ),
-    unused("ssl.protocol", STRING, "TLSv1.3", "The preferred version of TLS.", dynamic=True, per_broker=True),
-    unused(
-        "ssl.provider", STRING, None, "The Java security provider for TLS.", dynamic=True, per_broker=True
+    later(
+        "ssl.protocol",
+        STRING,
+        "TLSv1.3",
+        "The preferred version of TLS.",
+        dynamic=True,
+        per_broker=True,
+        reason="the newest version that both sides have is spoken; ssl.enabled.protocols bounds it",
     ),
-    unused(
+    java("ssl.provider", STRING, None, "The Java security provider for TLS.", dynamic=True, per_broker=True),
+    java(
         "ssl.secure.random.implementation",
         STRING,
         None,
@@ -107,7 +111,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         dynamic=True,
         per_broker=True,
     ),
-    unused(
+    java(
         "ssl.trustmanager.algorithm",
         STRING,
         "PKIX",
@@ -115,24 +119,17 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         dynamic=True,
         per_broker=True,
     ),
-    unused(
-        "ssl.truststore.certificates",
-        PASSWORD,
-        None,
-        "The trusted certificates, as PEM text.",
-        dynamic=True,
-        per_broker=True,
-    ),
-    unused(
+    used("ssl.truststore.certificates", PASSWORD, None, "The same as PEM text, in the place of a file."),
+    used(
         "ssl.truststore.location",
         STRING,
         None,
-        "The file with trusted certificates.",
-        dynamic=True,
-        per_broker=True,
+        "The PEM file with the certificates that sign those of clients.",
     ),
-    unused(
+    by_content(
         "ssl.truststore.password", PASSWORD, None, "The password of that file.", dynamic=True, per_broker=True
     ),
-    unused("ssl.truststore.type", STRING, "JKS", "The format of that file.", dynamic=True, per_broker=True),
+    by_content(
+        "ssl.truststore.type", STRING, "JKS", "The format of that file.", dynamic=True, per_broker=True
+    ),
 )

@@ -12,7 +12,8 @@ import ssl
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from leafcuttr.net.tls import TlsError, TlsFiles, server_context
+from leafcuttr.net.tls import server_context
+from leafcuttr.net.tls_files import TlsError, TlsFiles
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +29,12 @@ class LiveContext(ssl.SSLContext):
     def set_alpn_protocols(self, alpn_protocols: Iterable[str]) -> None:
         self._alpn = list(alpn_protocols)
         super().set_alpn_protocols(self._alpn)
+
+    @property
+    def newest(self) -> ssl.SSLContext:
+        """The one whose settings hold for connections that begin now. What holds `self` has of them the certificates
+        only: OpenSSL keeps versions, suites and what is requested of clients."""
+        return self._newest or self
 
     def follow(self, newest: ssl.SSLContext) -> None:
         """Handshakes that begin from now on use this one. It may be called in any thread."""
@@ -49,12 +56,26 @@ class LiveCertificates:
     """The files of one listener, and its context. Raises TlsError as `server_context` does. Blocks."""
 
     def __init__(self, files: TlsFiles) -> None:
-        self.files: Final = files
+        self.files = files
         self._signature = _signature(files)
         make: Callable[[int], ssl.SSLContext] = LiveContext
         context = server_context(files, make)
         assert isinstance(context, LiveContext), "without a keystore there is nothing to read"
-        self.context: Final = context
+        self.context: Final[LiveContext] = context
+
+    def use(self, files: TlsFiles) -> bool:
+        """As `look`, with other settings."""
+        if files == self.files:
+            return self.look()
+        try:
+            newest = server_context(files)
+        except TlsError as error:
+            logger.error("%s; the certificate that was read before stays in use", error)
+            return False
+        assert newest is not None, "without a keystore there is nothing to read"
+        self.files, self._signature = files, _signature(files)
+        self._take(newest)
+        return True
 
     def look(self) -> bool:
         """Whether the files have changed since they were read last and now fit; if so they are in use. Blocks."""
@@ -68,9 +89,16 @@ class LiveCertificates:
             logger.error("%s; the certificate that was read before stays in use", error)
             return False
         assert newest is not None
-        self.context.follow(newest)
-        logger.info("%s: the certificate was read again from %s", self.files.prefix, self.files.keystore)
+        self._take(newest)
         return True
+
+    def _take(self, newest: ssl.SSLContext) -> None:
+        self.context.follow(newest)
+        logger.info(
+            "%s: the certificate was read again from %s",
+            self.files.prefix or "ssl",
+            self.files.keystore or self.files.name("keystore.key"),
+        )
 
 
 def _signature(files: TlsFiles) -> _Signature:

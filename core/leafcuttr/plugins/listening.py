@@ -16,7 +16,8 @@ from leafcuttr.config.listeners import WILDCARDS, Listener, host_name
 from leafcuttr.errors import AddressTaken, PluginError, StartError
 from leafcuttr.net.binding import bind
 from leafcuttr.net.exposure import warn_if_open
-from leafcuttr.net.tls import TlsError, TlsFiles, server_context
+from leafcuttr.net.tls import server_context
+from leafcuttr.net.tls_files import TlsError, TlsFiles
 from leafcuttr.net.unix import UnixSocket
 from leafcuttr.runtime.connection_budget import most_of_plugins, share_of_plugins
 from leafcuttr.state.broker import Broker as Core

@@ -55,7 +55,7 @@ def start(broker: Broker, connections: Connections, nursery: trio.Nursery) -> No
     nursery.start_soon(_sweep_idle, broker, connections)
     nursery.start_soon(loop_delay.sample, broker.counts.loop_delay)
     if every_ms := settings.int("lc.tls.reload.interval.ms"):
-        look = partial(_read_certificates, broker)
+        look = partial(_read_certificates, broker, connections)
         nursery.start_soon(_every, "reading certificates", lambda: every_ms / 1000, look)
 
 
@@ -86,9 +86,9 @@ async def _every(
         await trio.sleep(period_s())
 
 
-async def _read_certificates(broker: Broker) -> None:
+async def _read_certificates(broker: Broker, connections: Connections) -> None:
     """Those whose files have changed."""
-    for certificates in list(broker.plugged.certificates.values()):
+    for certificates in (*connections.certificates, *broker.plugged.certificates.values()):
         await trio.to_thread.run_sync(certificates.look)
 
 

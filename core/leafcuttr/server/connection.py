@@ -108,6 +108,11 @@ class Connection:
     def listener(self) -> str:
         return self._context.listener.name
 
+    @property
+    def peer(self) -> str:
+        """Its address and port."""
+        return self._context.client.peer
+
     def __str__(self) -> str:
         return f"{self._context.client.peer} on {self._context.listener.name}"
 

@@ -10,8 +10,8 @@ import errno
 import itertools
 import logging
 import socket
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -27,6 +27,10 @@ from leafcuttr.server.reactor import Reactor
 from leafcuttr.server.transport import MakeTransport, PlainTransport, Transport, accept
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
+
+if TYPE_CHECKING:
+    from leafcuttr.net.live_certificates import LiveCertificates
+    from leafcuttr.server.handshakes import Handshakes
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +65,8 @@ class Connections:
         self.all: set[Connection] = set()
         self.accepted: dict[str, int] = {}  # by listener
         self.refused: dict[str, int] = {}  # by listener: max.connections.per.ip
+        self.certificates: Sequence[LiveCertificates] = ()  # of the listeners with TLS
+        self._handshakes: Handshakes | None = None
         self.pauses = 0  # how often accepting has stopped: max.connections, their rate, or no descriptors
         self.stopping = False
 
@@ -157,10 +163,14 @@ class Connections:
         self._by_address[host] = count + 1
         return connection
 
-    async def serve(self, connection: Connection, listener: Listener, host: str) -> None:
+    async def serve(
+        self, connection: Connection, transport: Transport, listener: Listener, host: str
+    ) -> None:
         """Run one connection to its end and close it."""
         try:
-            if not self.stopping:
+            if not self.stopping and (
+                listener.protocol == "PLAINTEXT" or await self._has_shaken_hands(transport, connection)
+            ):
                 await connection.run()
         finally:
             self.all.discard(connection)
@@ -172,6 +182,24 @@ class Connections:
             connection.close()
             self._ended.set()
             self._ended = trio.Event()
+
+    async def _has_shaken_hands(self, transport: Transport, connection: Connection) -> bool:
+        from leafcuttr.server.handshakes import Handshakes
+        from leafcuttr.server.tls_transport import TlsTransport
+
+        if not isinstance(transport, TlsTransport):
+            return True
+        if self._handshakes is None:
+            self._handshakes = Handshakes()
+        return await self._handshakes.succeeds(transport, connection.listener, connection.peer)
+
+    def stop(self) -> None:
+        """Take up no connection any more, and end the others after the request at hand."""
+        self.stopping = True
+        if self._handshakes is not None:
+            self._handshakes.stop()
+        for connection in self.all:
+            connection.stop()
 
 
 class _ListenerLimits:
@@ -191,9 +219,14 @@ class _ListenerLimits:
 
 
 async def accept_loop(
-    sock: socket.socket, listener: Listener, connections: Connections, nursery: trio.Nursery
+    sock: socket.socket,
+    listener: Listener,
+    connections: Connections,
+    nursery: trio.Nursery,
+    make_transport: MakeTransport | None = None,
 ) -> None:
-    """Accept on one bound socket until cancelled; connections run in `nursery`."""
+    """Accept on one bound socket until cancelled; connections run in `nursery`. Without `make_transport` it is that of
+    the connections."""
     complain = Complaints(logger)
     while True:
         await connections.wait_to_accept(listener)
@@ -201,12 +234,12 @@ async def accept_loop(
         try:
             # All that have come: the queue of the kernel is short, and a client that it refuses waits a second.
             while not connections.full(listener) and not connections.too_fast_s(listener):
-                transport, host, port = accept(sock, connections.make_transport)
+                transport, host, port = accept(sock, make_transport or connections.make_transport)
                 connection = connections.add(transport, listener, host, port)
                 if connection is None:
                     transport.close()
                     continue
-                nursery.start_soon(connections.serve, connection, listener, host)
+                nursery.start_soon(connections.serve, connection, transport, listener, host)
         except BlockingIOError:
             continue
         except OSError as error:

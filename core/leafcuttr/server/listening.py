@@ -8,7 +8,7 @@ accepting themselves are elsewhere (`net.binding`, `listener`).
 import logging
 import socket
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
@@ -17,26 +17,44 @@ from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ConfigError, StartError
 from leafcuttr.net import binding
 from leafcuttr.net.exposure import warn_if_open
+from leafcuttr.net.listener_tls import concerns, tls_files
+from leafcuttr.net.tls_files import TlsError
 from leafcuttr.server.listener import Connections, accept_loop
+from leafcuttr.server.transport import MakeTransport
 from leafcuttr.state.broker import Broker
+
+if TYPE_CHECKING:
+    from leafcuttr.net.live_certificates import LiveCertificates
 
 logger = logging.getLogger(__name__)
 
 
 class Bound(NamedTuple):
-    """A listener as the settings have it, as it is (with the port that the kernel chose), and its sockets."""
+    """A listener as the settings have it, as it is (with the port that the kernel chose), its sockets, and what it
+    needs for TLS, if that is its protocol."""
 
     configured: Listener
     listener: Listener
     sockets: Sequence[socket.socket]
+    certificates: "LiveCertificates | None" = None
 
 
 def bind(settings: Settings, listener: Listener) -> Bound:
-    """Open every address of a listener. Raises StartError. Blocks: names are looked up."""
+    """Open every address of a listener. Raises StartError. Blocks: names are looked up, and files are read."""
+    certificates = None if listener.protocol == "PLAINTEXT" else _certificates(settings, listener)
     found, socks = binding.bind(
         listener, binding.listen_backlog(settings), binding.requested_buffer_sizes(settings)
     )
-    return Bound(listener, found, socks)
+    return Bound(listener, found, socks, certificates)
+
+
+def _certificates(settings: Settings, listener: Listener) -> "LiveCertificates":
+    from leafcuttr.net.live_certificates import LiveCertificates
+
+    try:
+        return LiveCertificates(tls_files(settings, listener.name))
+    except TlsError as error:
+        raise StartError(str(error)) from None
 
 
 class _Open:
@@ -55,6 +73,7 @@ class OpenListeners:
         self._broker = broker
         self._connections = connections
         self._warned: set[Listener] = set()
+        self._read_again: set[_Open] = set()
         self._open = {each.configured.name: self._opened(each) for each in bound}
         self._changed = trio.Event()
         self._nurseries: tuple[trio.Nursery, trio.Nursery] | None = None
@@ -88,9 +107,18 @@ class OpenListeners:
     def _settings_changed(self, names: frozenset[str]) -> None:
         if not names.isdisjoint(SETTINGS):
             self._changed.set()
+        for each in self._open.values():
+            if each.bound.certificates is not None and any(
+                concerns(name, each.bound.listener.name) for name in names
+            ):
+                self._read_again.add(each)
+                self._changed.set()
 
     def _publish(self) -> None:
         self._broker.listeners = [each.bound.listener for each in self._open.values()]
+        self._connections.certificates = [
+            each.bound.certificates for each in self._open.values() if each.bound.certificates is not None
+        ]
 
     async def _follow(self) -> None:
         """Open and close listeners as the settings have them now."""
@@ -105,7 +133,21 @@ class OpenListeners:
             before = self._open.get(listener.name)
             if before is None or before.bound.configured != listener:
                 await self._replace(before, listener)
+            elif before in self._read_again:
+                self._read_again.discard(before)
+                await self._read_tls(before)
         self._publish()
+
+    async def _read_tls(self, opened: _Open) -> None:
+        """Settings of its TLS have changed; those that do not fit leave it as it is."""
+        bound = opened.bound
+        assert bound.certificates is not None
+        try:
+            files = tls_files(self._broker.settings, bound.listener.name)
+        except TlsError as error:
+            logger.error("%s; the certificate that was read before stays in use", error)
+            return
+        await trio.to_thread.run_sync(bound.certificates.use, files)
 
     async def _replace(self, before: _Open | None, listener: Listener) -> None:
         if before is not None:
@@ -151,12 +193,26 @@ class OpenListeners:
                 async with trio.open_nursery() as nursery:
                     for sock in opened.bound.sockets:
                         nursery.start_soon(
-                            accept_loop, sock, opened.bound.listener, self._connections, serving
+                            accept_loop,
+                            sock,
+                            opened.bound.listener,
+                            self._connections,
+                            serving,
+                            self._transports_of(opened.bound),
                         )
         finally:
             opened.ended.set()
 
+    def _transports_of(self, bound: Bound) -> MakeTransport:
+        if bound.certificates is None:
+            return self._connections.make_transport
+        from leafcuttr.server.tls_transport import TlsTransport
+
+        context = bound.certificates.context
+        return lambda sock: TlsTransport(sock, context.newest)
+
     async def _close(self, opened: _Open) -> None:
+        self._read_again.discard(opened)
         opened.scope.cancel()
         await opened.ended.wait()
         for sock in opened.bound.sockets:

@@ -120,9 +120,7 @@ async def _serve(
 
 async def _finish(broker: Broker, connections: Connections) -> None:
     """Answer what is in flight: every connection ends after the request at hand, long polls answer at once."""
-    connections.stopping = True
-    for connection in connections.all:
-        connection.stop()
+    connections.stop()
     for poll in list(broker.delayed_requests):
         poll.give_up()
     with trio.move_on_after(_GRACE_S):

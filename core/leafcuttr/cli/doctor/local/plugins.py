@@ -51,7 +51,8 @@ def _prefixes(plugin: "Loaded") -> list[str]:
 
 
 def _tls(site: Site, plugin: "Loaded", prefix: str) -> Iterator[DoctorFinding]:
-    from leafcuttr.net.tls import TlsError, server_context
+    from leafcuttr.net.tls import server_context
+    from leafcuttr.net.tls_files import TlsError
     from leafcuttr.plugins.listening import tls_files
     from leafcuttr.plugins.settings_views import plugin_settings
 

@@ -1,0 +1,192 @@
+"""A `Transport` over TLS: Python's ssl module on buffers in memory, between a socket and the connection.
+
+Bytes go through OpenSSL in slices, because a buffer of it keeps the memory of its largest slice for as long as the
+connection is open. Nothing here waits but the handshake and `wait_writable`. `ssl` is imported with this module.
+"""
+
+import socket
+import ssl
+from typing import Final
+
+import trio
+
+from leafcuttr.log.log import FileRegion
+from leafcuttr.server.transport import PlainTransport, Sendable
+
+_SLICE: Final = 32 << 10
+"""What is encrypted at once: two records of TLS (RFC 8446, 5.1)."""
+_MOST: Final = 256 << 10
+"""What one `send` takes: what other connections wait for."""
+_LEAST: Final = 17 << 10
+"""A record and its header (RFC 8446, 5.2)."""
+_RECEIVE: Final = 128 << 10
+"""What is received at once for a connection that takes so much: each time that OpenSSL has too little it costs as much
+as a record."""
+_scratch: Final = bytearray(_RECEIVE)
+"""Encrypted bytes between a socket and OpenSSL, which copies them: one buffer for all connections of a process."""
+_view: Final = memoryview(_scratch)
+
+
+class TlsTransport:
+    """See `Transport`. `handshake` comes first."""
+
+    can_send_files = False
+
+    def __init__(self, sock: socket.socket, context: ssl.SSLContext) -> None:
+        """`sock` does not block."""
+        self._socket = sock
+        self._plain = PlainTransport(sock)
+        self.descriptor = sock.fileno()
+        self._in = ssl.MemoryBIO()
+        self._out = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._in, self._out, server_side=True)
+        self._left = memoryview(b"")
+        self._promised = 0
+
+    async def handshake(self, limiter: trio.CapacityLimiter) -> None:
+        """Raises OSError: ssl.SSLError for what is wrong with it, ConnectionError if the peer has gone."""
+        while not await trio.to_thread.run_sync(self._step, limiter=limiter):
+            await self._send_all()
+            await trio.lowlevel.wait_readable(self._socket)
+            try:
+                if not self._receive(_LEAST):
+                    raise ConnectionResetError("the peer has gone")
+            except BlockingIOError:
+                continue
+        await self._send_all()
+
+    def _step(self) -> bool:
+        """Whether the handshake is over. In a worker thread: the key of a server is what takes the time."""
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        return True
+
+    async def tell_why(self) -> None:
+        """Send the alert that OpenSSL has for a handshake that failed, if the peer takes it now."""
+        try:
+            self._left = memoryview(self._out.read())
+            self._push()
+        except OSError:
+            return
+
+    async def _send_all(self) -> None:
+        self._left = memoryview(self._out.read())
+        while self._left:
+            try:
+                self._push()
+            except BlockingIOError:
+                await trio.lowlevel.wait_writable(self._socket)
+
+    @property
+    def peer_certificate(self) -> bytes | None:
+        """The certificate of the peer in DER, if it has shown one that is trusted."""
+        return self._tls.getpeercert(True)
+
+    # Receiving
+
+    @property
+    def buffered(self) -> int:
+        return self._tls.pending() + self._in.pending
+
+    def receive_into(self, buffer: memoryview, /) -> int:
+        size, total = len(buffer), 0
+        while total < size:
+            try:
+                count = self._tls.read(size - total, buffer[total:])
+            except ssl.SSLWantReadError:
+                if total:
+                    break
+                self._answer_peer()
+                if not self._receive(size):
+                    break  # without close_notify: frames have lengths, so nothing can be cut off unnoticed
+                continue
+            except ssl.SSLError:
+                self._answer_peer()
+                raise
+            if not count:
+                break  # the peer has said that it sends no more
+            total += int(count)
+        return total
+
+    def _receive(self, wanted: int) -> int:
+        """Take about so much of what has arrived to OpenSSL; how many bytes, 0 at the end of the stream. Raises
+        BlockingIOError."""
+        count = self._socket.recv_into(_view, max(min(wanted, _RECEIVE), _LEAST))
+        self._in.write(_view[:count])
+        return count
+
+    def _answer_peer(self) -> None:
+        """An alert, or the answer to a change of keys, goes out with the next bytes if not now."""
+        if self._out.pending and not self._left:
+            self._left = memoryview(self._out.read())
+            try:
+                self._push()
+            except OSError:
+                return
+
+    # Sending
+
+    def send(self, data: Sendable, /) -> int:
+        sent = 0
+        with memoryview(data) as view:
+            most = min(len(view), _MOST)
+            while sent < most:
+                try:
+                    sent += self._send_slice(view[sent : sent + _SLICE])
+                except BlockingIOError:
+                    if sent:
+                        break
+                    raise
+        return sent
+
+    def _send_slice(self, data: memoryview) -> int:
+        """Encrypt it and send it. What the socket does not take is kept: the caller comes again with the same bytes,
+        which are encrypted already, and gets to know that they have gone."""
+        if self._left:
+            self._push()
+        if not self._promised:
+            self._promised = self._tls.write(data)
+            self._left = memoryview(self._out.read())
+            self._push()
+        promised, self._promised = self._promised, 0
+        return promised
+
+    def _push(self) -> None:
+        """Raises BlockingIOError while some is left."""
+        while self._left:
+            self._left = self._left[self._socket.send(self._left) :]
+
+    def send_file(self, region: FileRegion) -> int:
+        raise NotImplementedError("the bytes of a file have to be encrypted")
+
+    async def wait_writable(self) -> None:
+        await self._plain.wait_writable()
+
+    # The rest is that of the socket
+
+    @property
+    def acknowledged(self) -> int:
+        return self._plain.acknowledged
+
+    @property
+    def peer_gone(self) -> bool:
+        return self._plain.peer_gone
+
+    def half_close(self) -> None:
+        """With close_notify, so that the peer knows that nothing is missing (RFC 8446, 6.1)."""
+        try:
+            self._tls.unwrap()
+        except ssl.SSLWantReadError:  # the peer's own has not come
+            self._answer_peer()
+        except (ssl.SSLError, ValueError):
+            pass
+        self._plain.half_close()
+
+    def abort(self) -> None:
+        self._plain.abort()
+
+    def close(self) -> None:
+        self._plain.close()
+        self.descriptor = -1

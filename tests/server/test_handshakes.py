@@ -1,0 +1,148 @@
+"""Handshakes that end otherwise than they should: each costs its own connection, and a line."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from leafcuttr.net.tls import server_context
+from leafcuttr.net.tls_files import TlsFiles
+from leafcuttr.server.handshakes import HANDSHAKE_S, Handshakes
+from leafcuttr.server.tls_transport import TlsTransport
+from support.tls_peer import Certificates
+
+PEER = "10.0.0.7:1234"
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> ssl.SSLContext:
+    ours = Certificates(tmp_path)
+    files = TlsFiles("", ours.issue("127.0.0.1").file, None, ours.trusted, "required")
+    found = server_context(files)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def pair(context: ssl.SSLContext) -> Iterator[tuple[TlsTransport, socket.socket]]:
+    listening = socket.create_server(("127.0.0.1", 0))
+    theirs = socket.create_connection(listening.getsockname())
+    ours, _ = listening.accept()
+    listening.close()
+    ours.setblocking(False)
+    yield TlsTransport(ours, context), theirs
+    ours.close()
+    theirs.close()
+
+
+Pair = tuple[TlsTransport, socket.socket]
+
+
+async def line_of(handshakes: Handshakes, transport: TlsTransport, caplog: pytest.LogCaptureFixture) -> str:
+    with caplog.at_level(logging.WARNING):
+        assert not await handshakes.succeeds(transport, "SSL", PEER)
+    assert handshakes.failed == {"SSL": 1}
+    (record,) = caplog.records
+    return record.getMessage()
+
+
+@pytest.mark.parametrize(
+    "said", [b"GET / HTTP/1.1\r\n\r\n", b"\0\0\0\x0a\0\x12\0\0\0\0\0\1\xff\xff", bytes(600)]
+)
+async def test_peers_that_do_not_speak_tls(pair: Pair, caplog: pytest.LogCaptureFixture, said: bytes) -> None:
+    transport, theirs = pair
+    theirs.sendall(said)
+    line = await line_of(Handshakes(), transport, caplog)
+    assert line.startswith(f"closing the connection from {PEER} on SSL: it does not speak TLS (")
+
+
+async def test_a_client_without_a_certificate(
+    pair: Pair, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    transport, theirs = pair
+    context = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+    theirs.setblocking(True)
+
+    def shake() -> str:
+        try:
+            with context.wrap_socket(theirs, server_hostname="127.0.0.1") as tls:
+                tls.recv(1)
+        except ssl.SSLError as error:
+            return error.reason or ""
+        return ""
+
+    reasons: list[str] = []
+
+    async def client() -> None:
+        reasons.append(await trio.to_thread.run_sync(shake))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(client)
+        line = await line_of(Handshakes(), transport, caplog)
+        transport.close()
+    assert line.endswith("it has shown no certificate (ssl.client.auth=required)")
+    assert reasons == ["TLSV13_ALERT_CERTIFICATE_REQUIRED"], "the client learns why"
+
+
+async def test_a_peer_that_goes_is_no_line(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
+    transport, theirs = pair
+    theirs.close()
+    handshakes = Handshakes()
+    with caplog.at_level(logging.INFO):
+        assert not await handshakes.succeeds(transport, "SSL", PEER)
+    assert handshakes.failed == {"SSL": 1}
+    assert not caplog.records
+
+
+async def test_a_peer_that_says_nothing(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
+    transport, _ = pair
+    handshakes = Handshakes()
+    async with trio.open_nursery() as nursery:
+
+        async def hurry() -> None:
+            await trio.testing.wait_all_tasks_blocked()
+            (scope,) = handshakes._under_way
+            assert scope.deadline - trio.current_time() <= HANDSHAKE_S
+            scope.deadline = trio.current_time()
+
+        nursery.start_soon(hurry)
+        line = await line_of(handshakes, transport, caplog)
+    assert line.endswith("no handshake within 10 seconds")
+    assert not handshakes._under_way
+
+
+async def test_the_same_again_is_not_another_line(
+    context: ssl.SSLContext, caplog: pytest.LogCaptureFixture
+) -> None:
+    handshakes = Handshakes()
+    for _ in range(3):
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        theirs.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        transport = TlsTransport(ours, context)
+        assert not await handshakes.succeeds(transport, "SSL", PEER)
+        transport.close()
+        theirs.close()
+    assert handshakes.failed == {"SSL": 3}
+    assert len(caplog.records) == 1
+
+
+async def test_the_stop_ends_those_that_are_under_way(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
+    transport, _ = pair
+    handshakes = Handshakes()
+    async with trio.open_nursery() as nursery:
+
+        async def stop() -> None:
+            await trio.testing.wait_all_tasks_blocked()
+            handshakes.stop()
+
+        nursery.start_soon(stop)
+        assert not await handshakes.succeeds(transport, "SSL", PEER)
+    assert not caplog.records
