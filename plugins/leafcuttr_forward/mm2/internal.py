@@ -25,7 +25,7 @@ async def ensure_compacted(
         return
     nodes = await peer.node_count()
     if replication_factor > nodes:
-        logger.info(
+        logger.warning(
             "%s: topic %s has %d of %d copies, one for each broker",
             peer.name,
             topic,

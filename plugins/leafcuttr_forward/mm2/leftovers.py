@@ -6,25 +6,24 @@ org.apache.kafka.connect.mirror, and ConnectorOffsetBackingStore of Connect.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from leafcuttr_forward.flows.positions import read_entries
 from leafcuttr_sdk.types import TopicPartition
 
 if TYPE_CHECKING:
-    import logging
-
     from leafcuttr_sdk.peers import Peer
 
 
 class MirrorMakerPositions:
     """A `PositionSource` of one flow: the topic of MirrorMaker's workers, and the alias that it has for the source."""
 
-    def __init__(self, topic: str, alias: str, logger: "logging.Logger") -> None:
+    def __init__(self, topic: str, alias: str, told: Callable[[str], None]) -> None:
+        """`told` gets a line when there are some."""
         self._topic: Final = topic
         self._alias: Final = alias
-        self._logger: Final = logger
+        self._told: Final = told
 
     async def positions(
         self, source: "Peer", target: "Peer", partitions: Mapping[TopicPartition, TopicPartition]
@@ -40,11 +39,8 @@ class MirrorMakerPositions:
                 if read is not None and read[0] in partitions:
                     known[read[0]] = read[1]
         if known:
-            self._logger.info(
-                "%d of %d partitions go on where MirrorMaker stopped (%s)",
-                len(known),
-                len(partitions),
-                self._topic,
+            self._told(
+                f"{len(known)} of {len(partitions)} partitions went on where MirrorMaker stopped ({self._topic})"
             )
         return known
 

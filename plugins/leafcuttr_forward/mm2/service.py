@@ -92,7 +92,9 @@ class MirrorService:
         if source_id == await self._id_of(target, report):
             raise FlowStopped(f"{flow.source} and {flow.target} are the same cluster ({source_id})")
         report.trouble = None
-        positions = MirrorMakerPositions(flow.offsets_topic, flow.source, self._logger)
+        positions = MirrorMakerPositions(
+            flow.offsets_topic, flow.source, partial(report.notes.__setitem__, "MirrorMaker")
+        )
         spec = replace(flow.spec, positions=positions, instance=source_id)
         async with trio.open_nursery() as nursery:
             self._beside(nursery, flow, report, source, target)
