@@ -176,6 +176,7 @@ class MirrorService:
         import trio
 
         backoff = Backoff()
+        report.cluster_trouble = lambda: peer.trouble
         while True:
             try:
                 return await peer.cluster_id()
