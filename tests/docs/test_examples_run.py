@@ -28,7 +28,9 @@ from support.broker_process import BrokerProcess, clean_environ, running_broker
 KAFKA_DIRECTORY = Path(__file__).parents[1] / "log" / "fixtures" / "kafka-4.3.1"
 LINES = list(examples())
 TOPICS = ("orders", "logs", "events", "greetings", "scores")
-ENDLESS = re.compile(r"leafcuttr (serve|demo|perf|completion)\b|--follow\b")
+ENDLESS = re.compile(
+    r"leafcuttr (serve|demo|perf|completion)\b|--follow\b|leafcuttr (relay|mirror)\b(?!.*--(stop-at-end|dry-run))"
+)
 _SHELL = re.compile(r"[<>;&$`|]")
 
 

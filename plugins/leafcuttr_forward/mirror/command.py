@@ -151,13 +151,14 @@ def mirror(
     name. What was produced to the target is committed at the source after that, as the group leafcuttr-NAME.
 
     \b
-      leafcuttr mirror edge:9092 hub:9092
-      leafcuttr mirror edge:9092/orders hub:9092/edge.orders
+    Examples:
+      leafcuttr mirror edge.example.com:9092 hub.example.com:9092
+      leafcuttr mirror edge.example.com:9092/orders hub.example.com:9092/edge.orders
       leafcuttr mirror localhost:9092/orders localhost:9092/orders-copy --stop-at-end
-      leafcuttr mirror edge:9092 hub:9093 --target-config hub.properties --topics 'sensor\\..*'
+      leafcuttr mirror edge.example.com:9092 hub.example.com:9093 --target-config hub.properties
 
-    It runs until SIGINT or SIGTERM, or with --stop-at-end until all is copied: status 0. Status 1: a cluster refuses,
-    or a record cannot be copied. 2: wrong usage.
+    It runs until SIGINT or SIGTERM, or with --stop-at-end until all is copied. Exit status: 0 then; 1 if a cluster
+    refuses, or a record cannot be copied; 2 for wrong usage.
     """
     options = MirrorOptions(
         topics,

@@ -123,14 +123,15 @@ def relay(
     failover it reads one of several identical sources, and another one once that does not answer, or lags behind.
 
     \b
+    Examples:
       leafcuttr relay --config relay.toml
       leafcuttr relay --config common.toml --config hub.toml --mode failover
       leafcuttr relay --topic orders:orders_copy --stop-at-end
       leafcuttr relay --dry-run
 
-    It runs until SIGINT or SIGTERM, or with --stop-at-end until all is copied: status 0. Status 1: the files are wrong,
-    a cluster refuses, no source answers as often as max_retries says, or max_failovers switches were made. 2: wrong
-    usage.
+    It runs until SIGINT or SIGTERM, or with --stop-at-end until all is copied. Exit status: 0 then; 1 if the files are
+    wrong, a cluster refuses, no source answers as often as max_retries says, or max_failovers switches were made; 2 for
+    wrong usage.
     """
     plan = _plan(configs, mode, stop_at_end, topics, filters)
     logger = logger_for(_LEVELS[plan.log_level])

@@ -1,6 +1,7 @@
 """Filters of kaf-relay's configuration as record filters: `[filters.NAME]` becomes the setting
 `lc.record.filter.NAME`, by which the plugin `filters` makes them. Go plugins are refused with a line."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
 
 FilterPlans: TypeAlias = "Sequence[FilterPlan]"
 _SETTING: Final = "lc.record.filter."
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]")
 _MACHINE_CODE: Final = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
 _GO_ENDINGS: Final = (".so", ".bin", ".filter", ".go")
 
 
 def names_of(filters: FilterPlans) -> tuple[str, ...]:
-    """Of those that are on, in their order."""
-    return tuple(each.name for each in filters if each.enabled)
+    """Of the record filters of those that are on, in their order."""
+    return tuple(_name(each) for each in filters if each.enabled)
 
 
 def filters_of(context: "CommandContext", filters: FilterPlans) -> "MakeChain | None":
@@ -31,7 +33,7 @@ def filters_of(context: "CommandContext", filters: FilterPlans) -> "MakeChain | 
         _refuse_go(each)
     if not on:
         return None
-    settings = {f"{_SETTING}{each.name}": text for each in on if (text := _setting(each)) is not None}
+    settings = {f"{_SETTING}{_name(each)}": _definition(each) for each in on if _is_python(each)}
 
     async def make(names: "Sequence[str]", topic: str) -> "FilterChain":
         return context.record_filters(names, topic, settings)
@@ -53,8 +55,20 @@ def _refuse_go(one: "FilterPlan") -> None:
         )
 
 
-def _setting(one: "FilterPlan") -> str | None:
-    """None for one that is named already, by a setting or by a plugin."""
-    if not one.path.endswith(".py") and ":" not in one.path:
-        return None
-    return f"python {one.path}"
+def _is_python(one: "FilterPlan") -> bool:
+    """Else it is the name of a record filter, which a setting or a plugin brings."""
+    return ".py" in one.path or ":" in one.path
+
+
+def _name(one: "FilterPlan") -> str:
+    return _NOT_IN_NAMES.sub("-", one.name) if _is_python(one) else one.path
+
+
+def _definition(one: "FilterPlan") -> str:
+    config = f" config={_quoted(one.config)}" if one.config.strip() else ""
+    return f"python path={_quoted(one.path)}{config}"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

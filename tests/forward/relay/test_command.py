@@ -206,6 +206,61 @@ def test_a_go_plugin_is_refused(
     assert f"the filter test ({name}) is a Go plugin, which cannot be loaded here" in done.err
 
 
+SEVENS = """
+def is_allowed(message, config):
+    return int(message) % config["by"] == 0
+"""
+
+
+def test_a_python_file_is_a_filter_and_gets_its_config(
+    folder: Path, relay: Relay, edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str]
+) -> None:
+    (folder / "by it's number.py").write_text(SEVENS)
+    more = "[filters.seven]\nenabled = true\npath = \"by it's number.py\"\nconfig = '''\n{\"by\":\n 3}\n'''\n"
+    (folder / "config.toml").write_text(text_of(edge, hub, f'{topics[0]} = "{topics[1]}"', more))
+    done = relay("--stop-at-end")
+    assert done.status == 0, done.err
+    assert "10 records read, 4 written, 6 dropped by filters; lag 0" in done.out
+    assert values(hub.address, topics[1]) == ["0", "3", "6", "9"]
+
+
+def test_filters_of_the_line_come_behind_those_of_the_file(
+    folder: Path,
+    relay: Relay,
+    edge: LiveBroker,
+    hub: LiveBroker,
+    topics: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (folder / "even.py").write_text("def filter(value):\n    return int(value) % 2 == 0\n")
+    (folder / "big.py").write_text("def big(value):\n    return int(value) > 5\n")
+    monkeypatch.setenv("KAFKA_LC_RECORD_FILTER_SOME", "python path=big.py:big")
+    (folder / "config.toml").write_text(text_of(edge, hub, f'{topics[0]} = "{topics[1]}"'))
+    done = relay("--stop-at-end", "--filter", "./even.py", "--filter", "some")
+    assert done.status == 0, done.err
+    assert values(hub.address, topics[1]) == ["6", "8"]
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [("none.py", "none.py"), ("nothing", "nothing"), ("no_module_of_this:f", "no_module_of_this")],
+)
+def test_a_filter_that_is_not_there_is_a_line(
+    path: str,
+    line: str,
+    folder: Path,
+    relay: Relay,
+    edge: LiveBroker,
+    hub: LiveBroker,
+    topics: tuple[str, str],
+) -> None:
+    (folder / "config.toml").write_text(text_of(edge, hub, f'{topics[0]} = "{topics[1]}"'))
+    done = relay("--stop-at-end", "--filter", path)
+    assert done.status in (1, 2)
+    assert line in done.err.splitlines()[-1]
+    assert "Traceback" not in done.err
+
+
 # Signals and crashes
 
 

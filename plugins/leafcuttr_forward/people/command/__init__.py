@@ -19,6 +19,8 @@ def flows() -> None:
 
     What a flow does now comes from the admin port of the broker that runs it, or from the address of metrics of a relay
     or a mirror: --admin-server. What is requested of a flow is written to the target, where the flow reads it.
+
+    Exit status: 0 if done; 1 if nothing answers, there is no such flow, or it is not paused; 2 for wrong usage.
     """
 
 

@@ -1,5 +1,6 @@
 """GET at the address of what runs flows."""
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -59,7 +60,7 @@ def _fetch(address: str, path: str, timeout_s: float) -> Any:
             return json.loads(answer.read(_MOST))
     except urllib.error.HTTPError as error:
         raise PluginError(_told(error)) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise PluginError(f"nothing that runs flows answers at {address}: {reason}") from None
 
@@ -69,7 +70,7 @@ def _told(error: urllib.error.HTTPError) -> str:
         with error:
             told = json.loads(error.read(_MOST))
         code, message = told["error"], told["message"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
         return f"the answer is {error.code} {error.reason}"
     if code == "not_found":
         return "this broker forwards nothing (lc.topic.forward.config)"

@@ -34,7 +34,8 @@ def pause(flow: str) -> None:
     --bootstrap-server is the target of the flow.
 
     \b
-      leafcuttr flows pause relay-edge -b hub:9092
+    Examples:
+      leafcuttr flows pause relay-edge -b hub.example.com:9092
     """
     _at_target(lambda target: control.pause(target, flow, _now_ms()))
     _told(flow, "paused")
@@ -44,7 +45,12 @@ def pause(flow: str) -> None:
 @_requests
 @click.argument("flow", shell_complete=complete_flows)
 def resume(flow: str) -> None:
-    """Let a paused flow go on. --bootstrap-server is the target of the flow."""
+    """Let a paused flow go on. --bootstrap-server is the target of the flow.
+
+    \b
+    Examples:
+      leafcuttr flows resume relay-edge -b hub.example.com:9092
+    """
     _at_target(lambda target: control.resume(target, flow, _now_ms()))
     _told(flow, "resumed")
 
@@ -74,9 +80,10 @@ def reset(
     What lies between is copied again, or left out.
 
     \b
-      leafcuttr flows pause relay-edge -b hub:9092
-      leafcuttr flows reset relay-edge -b hub:9092 --to-offset orders:0:1200
-      leafcuttr flows resume relay-edge -b hub:9092
+    Examples:
+      leafcuttr flows pause relay-edge -b hub.example.com:9092
+      leafcuttr flows reset relay-edge -b hub.example.com:9092 --to-offset orders:0:1200
+      leafcuttr flows resume relay-edge -b hub.example.com:9092
     """
     if sum((to_earliest, to_latest, to_datetime is not None, bool(offsets))) != 1:
         raise click.UsageError("say one of --to-earliest, --to-latest, --to-datetime and --to-offset")

@@ -60,6 +60,7 @@ def list_flows() -> None:
     LAG is in records, BEHIND how old the last copied record is where there is a lag.
 
     \b
+    Examples:
       leafcuttr flows list
       leafcuttr flows list --admin-server localhost:7081
     """
@@ -75,7 +76,12 @@ def list_flows() -> None:
 @shows
 @click.argument("flow", shell_complete=complete_flows)
 def describe(flow: str) -> None:
-    """Show all that is known of a flow, with the offsets of each partition on both sides."""
+    """Show all that is known of a flow, with the offsets of each partition on both sides.
+
+    \b
+    Examples:
+      leafcuttr flows describe relay-edge --admin-server localhost:7081
+    """
     context = command_context()
     found = one_flow(flow)
     if context.as_json:
@@ -100,6 +106,10 @@ def lag(flow: str | None) -> None:
     """Show how far a flow, or every flow, lags in each partition: in records and in time.
 
     POSITION and END are offsets of the source; the target's offset is that behind the last record there.
+
+    \b
+    Examples:
+      leafcuttr flows lag --admin-server localhost:7081
     """
     context = command_context()
     names = [row["flow"] for row in all_flows()] if flow is None else [flow]

@@ -38,6 +38,7 @@ def translate(group: str, flow: str | None, source_config: str | None, target_co
     place is shown: a consumer that moves there may see records again, and misses none.
 
     \b
+    Examples:
       leafcuttr flows translate billing --admin-server localhost:7081
     """
     context = command_context()
