@@ -11,7 +11,8 @@ reads       16 connections of one thread of wrk
 writes      registrations from eight clients, each with one request under way; checks of a record of 200 fields
 transitive  checks against 1000 versions of 20 fields, of each format: of a new text, and of one compared before
 ready       a start with four versions in each of so many subjects
-validation  batches of 500 records of 1000 bytes with the id of a schema, five under way; and records of five fields
+validation  batches of 500 records of 1000 bytes, and of 500 to 1500, with the id of a schema, five under way; and
+            records of five fields
 beside      the same batches to a broker without a registry, and to one with an idle one
 start       a broker without the plugin, with the registry off, and on
 """
@@ -20,6 +21,7 @@ import argparse
 import http.client
 import json
 import os
+import random
 import re
 import socket
 import statistics
@@ -326,21 +328,25 @@ def row_of(fields: int = FIELDS) -> tuple[str, bytes]:
     return text, b"".join(values[at % len(values)] for at in range(fields))
 
 
-def request_of(topic: str, value: bytes) -> bytes:
+def request_of(topic: str, value: bytes, shortest: int) -> bytes:
+    """`shortest`: values of this length to the whole one, evenly spread."""
     from rawclient import produce_request
 
     from leafcuttr.wire.records import Record, encode_batch
 
-    now = int(time.time() * 1000)
-    records = [Record(number, now, b"key%07d" % number, value) for number in range(RECORDS)]
+    now, chance = int(time.time() * 1000), random.Random(1)
+    records = [
+        Record(number, now, b"key%07d" % number, value[: chance.randint(shortest, len(value))])
+        for number in range(RECORDS)
+    ]
     return produce_request(topic, bytes(encode_batch(records)))
 
 
-def send(broker: BrokerProcess, topic: str, value: bytes) -> tuple[float, float]:
+def send(broker: BrokerProcess, topic: str, value: bytes, shortest: int | None = None) -> tuple[float, float]:
     """Records a second, and microseconds of the broker's processor time for each."""
     from peeking import rate
 
-    request = request_of(topic, value)
+    request = request_of(topic, value, len(value) if shortest is None else shortest)
     rate(broker.port, request, 3)  # the first batch of an instance is a worker's
     before = own_cpu_s(broker.process.pid)
     found = rate(broker.port, request, BATCHES)
@@ -372,15 +378,26 @@ def validation(given: argparse.Namespace) -> None:
     with running_registry(Path(tempfile.mkdtemp())) as registry:
         broker = registry.broker
         connection = http.client.HTTPConnection(host_of(registry))
-        cases = {"off": "off", "id": "id", "five fields, off": "off", "five fields, full": "full"}
+        cases = {
+            "off": "off",
+            "id": "id",
+            "uneven, off": "off",
+            "uneven, id": "id",
+            "five fields, off": "off",
+            "five fields, full": "full",
+        }
         found: dict[str, list[tuple[float, float]]] = {name: [] for name in cases}
         for name, topic in in_turn(given, list(cases)):
             librdkafka.create(broker.address, topic, **{"lc.schema.validation.value": cases[name]})
             id = post(connection, f"/subjects/{topic}-value/versions", {"schema": text})["id"]
             data = b"\0" + id.to_bytes(4, "big") + row
-            found[name].append(send(broker, topic, data if "five" in name else data.ljust(1000, b"\0")))
+            if "uneven" in name:
+                found[name].append(send(broker, topic, data.ljust(1500, b"\0"), 500))
+            else:
+                found[name].append(send(broker, topic, data if "five" in name else data.ljust(1000, b"\0")))
         note_all("validation", found)
         note_ratios("validation id, {} of off", found["id"], found["off"])
+        note_ratios("validation id, uneven, {} of off", found["uneven, id"], found["uneven, off"])
         for (_, full), (_, off) in zip(found["five fields, full"], found["five fields, off"], strict=True):
             note("validation five fields, full, records/s of CPU", 1e6 / full)
             note("validation five fields, full, µs CPU more than off", full - off)
