@@ -301,7 +301,7 @@ TYPES: Final = (
             FilterOption(
                 "fields",
                 kinds.paths,
-                "Which ones; of lists every element. With `patterns` or `regex` only what matches in them is masked. "
+                "Which ones; a path goes through lists to each element. With `patterns` or `regex` only what matches in them is masked. "
                 "Without `fields` all texts of the document are.",
             ),
             FilterOption(
@@ -333,7 +333,10 @@ TYPES: Final = (
         "transforms.hashing:make_hash",
         (
             FilterOption(
-                "fields", kinds.paths, "Which ones; of lists every element. Null stays null.", required=True
+                "fields",
+                kinds.paths,
+                "Which ones, in lists of each element. Null stays null.",
+                required=True,
             ),
             FilterOption(
                 "algorithm", kinds.choice("sha256", "sha512"), "Which hash; it is written in hex.", "sha256"

@@ -37,7 +37,7 @@ def put(document: Any, path: Path, value: Any) -> Any:
 
 
 def remove(document: Any, path: Path) -> Any:
-    """The document without the field, in lists of each of their elements; the same one where it is not there."""
+    """The document without the field, in lists on the way of each element; the same one where it is not there."""
     if type(document) is list:
         return _each(document, lambda one: remove(one, path))
     if type(document) is not dict:
@@ -53,12 +53,12 @@ def remove(document: Any, path: Path) -> Any:
 
 
 def update(document: Any, path: Path, change: Callable[[Any], Any]) -> Any:
-    """The document with what `change` makes of the field, in lists of each of their elements; the same one where it is
-    not there or stays the same."""
-    if type(document) is list:
-        return _each(document, lambda one: update(one, path, change))
+    """The document with what `change` makes of the field, in lists on the way of each of their elements; the same one
+    where it is not there or stays the same."""
     if not path:
         return change(document)
+    if type(document) is list:
+        return _each(document, lambda one: update(one, path, change))
     if type(document) is not dict:
         return document
     members = cast("dict[str, Any]", document)

@@ -68,7 +68,8 @@ def _to_double(value: str | float | bool) -> float:
 
 
 def _to_boolean(value: str | float | bool) -> bool:
-    return value.lower() == "true" if isinstance(value, str) else value != 0
+    """Of a number it is the whole part that counts."""
+    return value.lower() == "true" if isinstance(value, str) else _to_whole(64, value) != 0
 
 
 def _to_text(value: str | float | bool) -> str:

@@ -1,7 +1,7 @@
 """E-mail addresses, card and phone numbers in a text, each found in a time that grows with the text's length only.
 
-A card number has 13 to 19 digits, with single spaces or dashes between groups or none, and Luhn's check digit (ISO/IEC
-7812-1, annex B). A phone number begins with + and has 7 to 15 digits (E.164), or is written as in North America.
+A card number has 13 to 19 digits and Luhn's check digit (ISO/IEC 7812-1, annex B), in one piece, or with single spaces
+or dashes between groups of four digits and more, of which the last may have fewer. A phone number begins with + and has 7 to 15 digits (E.164), or is written as in North America.
 """
 
 import re
@@ -21,6 +21,7 @@ _PHONE: Final = re.compile(
 )
 _DIGITS: Final = re.compile(r"[0-9]+(?:[ -][0-9]+)*")
 _LEAST, _MOST = 13, 19
+_LEAST_OF_GROUP: Final = 4
 _DOUBLED: Final = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
 
 
@@ -83,6 +84,8 @@ def _end_of_card(groups: list[str], at: int) -> int:
             break
         if is_card_number(digits):
             end = index + 1
+        if len(groups[index]) < _LEAST_OF_GROUP:
+            break
     return end
 
 

@@ -38,7 +38,7 @@ def test_put() -> None:
 def test_remove_and_update_reach_into_lists() -> None:
     assert remove(DEEP, ("l", "b"))["l"] == [{}, {}, 3]
     assert update(DEEP, ("l", "b"), lambda one: -one)["l"] == [{"b": -1}, {"b": -2}, 3]
-    assert update([1, 2], (), lambda one: one + 1) == [2, 3]
+    assert update([1, 2], (), len) == 2
 
 
 def test_project() -> None:
@@ -64,5 +64,5 @@ def test_no_document_is_changed(document: Any, path: tuple[str, ...]) -> None:
     assert get(removed, path) is MISSING
     if get(document, path) is MISSING:
         assert (removed is document) or isinstance(document, dict | list)
-    elif not isinstance(get(document, path), list):
+    else:
         assert get(updated, path) == "new"

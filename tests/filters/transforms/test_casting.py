@@ -17,6 +17,7 @@ from filters.making_filters import made, of, reason_of, value_of
         ("float32", 0.1, 0.1), ("float32", 1.23456789012, 1.2345679), ("float64", "1e3", 1000.0),
         ("float64", " 1.5f ", 1.5), ("float64", False, 0.0),
         ("boolean", "TRUE", True), ("boolean", "yes", False), ("boolean", 0.0, False), ("boolean", -1, True),
+        ("boolean", 0.5, False), ("boolean", -1.5, True),
         ("string", 1e7, "1.0E7"), ("string", 0.0001, "1.0E-4"), ("string", 123456.5, "123456.5"),
         ("string", -1.5e-10, "-1.5E-10"), ("string", True, "true"), ("string", 5, "5"), ("string", 0.0, "0.0"),
         ("string", 1.7976931348623157e308, "1.7976931348623157E308"), ("string", 0.00123, "0.00123"),
@@ -37,10 +38,12 @@ def test_values(kind: str, value: Any, expected: Any) -> None:
 def test_what_cannot_be_cast_is_set_aside(kind: str, value: Any) -> None:
     if kind == "float32" or type(value) is str:
         assert reason_of(f"cast spec=a:{kind}", {"a": value}) == f"cast: the field a cannot be cast to {kind}"
-    elif type(value) is list:
-        assert value_of(f"cast spec=a:{kind}", {"a": value}) == {"a": [1]}
     else:
         assert "the field a is neither a text, a number" in reason_of(f"cast spec=a:{kind}", {"a": value})
+
+
+def test_a_path_goes_through_lists() -> None:
+    assert value_of("cast spec=l.a:int8", {"l": [{"a": "1"}, {"b": 1}]}) == {"l": [{"a": 1}, {"b": 1}]}
 
 
 def test_what_is_of_its_type_already_is_the_same_object() -> None:
