@@ -88,8 +88,7 @@ KEYS: Final = (
         "topics",
         Kind.LIST,
         ".*",
-        "Regular expressions in Java's syntax, separated by commas: topics that are copied. See below for what is not "
-        "taken of that syntax.",
+        "Regular expressions in Java's syntax, separated by commas: topics that are copied.",
     ),
     MirrorKey(
         "topics.exclude",
