@@ -284,6 +284,22 @@ def test_both_ways_nothing_comes_back(tmp_path: Path) -> None:
                 assert not [name for name in topics if "here.there." in name or "there.here." in name]
 
 
+def test_filters_of_a_flow(tmp_path: Path) -> None:
+    text = f"{MIRROR}lc.filters = even\ntopics = work\n"
+    with running_broker(tmp_path / "there") as there:
+        here = f"127.0.0.1:{free_port()}"
+        file = tmp_path / "mirror.properties"
+        file.write_text(text.replace("{here}", here).replace("{there}", there.address))
+        settings = {
+            "listeners": f"PLAINTEXT://{here}",
+            "lc.topic.forward.config": str(file),
+            "lc.record.filter.even": "allow value.regex=[02468]$",
+        }
+        with running_broker(tmp_path / "here", settings):
+            fill(here, "work", 1)
+            assert values(there.address, "here.work", COUNT // 2) == VALUES[::2]
+
+
 def test_the_environment_names_the_file(tmp_path: Path, hub: BrokerProcess) -> None:
     file = tmp_path / "mirror.properties"
     file.write_text(SAMPLE.read_text().replace("localhost:19092", hub.address))
