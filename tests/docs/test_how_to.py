@@ -91,6 +91,7 @@ def test_tls(tmp_path: Path) -> None:
         ("plugin-commands.md", 5),
         ("record-filters.md", 6),
         ("filters.md", 6),
+        ("forward.md", 5),
         ("relay.md", 7),
         ("produce-validators.md", 6),
     ],
