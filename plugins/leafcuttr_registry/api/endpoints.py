@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol, TypeAlias
 
 from leafcuttr_registry.api.answers import Rendering
+from leafcuttr_registry.api.documentation import operation
 from leafcuttr_registry.api.exchange import RegistryExchange
 from leafcuttr_registry.registry import Registry
 from leafcuttr_registry.settings import Options
@@ -65,4 +66,4 @@ def subject_of(exchange: RegistryExchange) -> str:
 
 def add(routes: Routes, method: str, path: str, endpoint: Answering) -> None:
     """An endpoint; the front makes exchanges of this kind only."""
-    routes.add(method, path, endpoint)  # type: ignore[arg-type]
+    routes.add(method, path, endpoint, operation(method, path))  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """Every request of the registry. A schema by its id, the one request that has to be fast, is answered from bytes that
 are ready; `/contexts/{context}` before a path becomes part of the subjects that it names; refusals become answers."""
 
+import json
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
@@ -8,13 +9,14 @@ from leafcuttr_registry.api import (
     compatibility,
     config,
     contexts,
+    documentation,
     mode,
     schemas,
     server,
     subjects,
     versions,
 )
-from leafcuttr_registry.api.endpoints import Api, Restartable
+from leafcuttr_registry.api.endpoints import Api, Restartable, add
 from leafcuttr_registry.api.exchange import OFFERS, RegistryExchange
 from leafcuttr_registry.counts import RefusalCounts
 from leafcuttr_registry.settings import Options
@@ -49,6 +51,8 @@ class Front:
         self._ready_of: object = None
         for part in (server, schemas, subjects, versions, compatibility, config, mode, contexts):
             part.attach(self._routes, self._api)
+        add(self._routes, "GET", documentation.DOCUMENT, self._document)
+        self._described: bytes | None = None
 
     def application(self) -> Application:
         """What the server serves."""
@@ -60,6 +64,18 @@ class Front:
             failed=ApiError(50001, "The registry failed; the broker's log says how."),
             exchange=RegistryExchange,
         )
+
+    async def _document(self, exchange: RegistryExchange) -> None:
+        if self._described is None:
+            described = self._routes.describe(
+                documentation.TITLE,
+                self._serving.broker.cluster.version,
+                documentation.SCHEMAS,
+                description=documentation.DESCRIPTION,
+                ways=self._serving.authentication.ways,
+            )
+            self._described = json.dumps(described, separators=(",", ":")).encode()
+        await exchange.answer(200, self._described, choose(exchange.header(b"accept"), documentation.TYPES))
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer a request. Raises ApiError."""
