@@ -83,6 +83,16 @@ def test_nothing_found_is_nothing_handed_out() -> None:
     assert wanted(one)[0].offset == 0
 
 
+def test_no_fetch_goes_out_that_leaves_out_what_is_about_to_be_handed_out() -> None:
+    """The next one of that partition would wait behind it at the broker."""
+    one = reading(A, B)
+    both = {each.partition: each for each in wanted(one)}
+    one.found(both[A], data())
+    assert one.to_fetch(1) is None
+    one.take()
+    assert len(wanted(one)) == 2
+
+
 def test_each_partition_comes_first_in_its_turn() -> None:
     one = reading(A, B)
     firsts = [wanted(one)[0].partition for _ in range(4)]
@@ -115,7 +125,7 @@ def test_what_comes_for_an_earlier_assignment_is_dropped() -> None:
     one = reading(A)
     (before,) = wanted(one)
     one.assign({A: 7})
-    one.found(before, data(0, 3))
+    one.found(before, data(0, 10))
     assert one.take() == []
     assert wanted(one)[0].offset == 7
     one.unassign([A])

@@ -87,6 +87,20 @@ def test_five_are_under_way() -> None:
     assert taken(one).sequence == 6
 
 
+def test_none_is_sent_so_far_ahead_of_the_oldest_that_the_broker_would_forget_it() -> None:
+    one = lane()
+    proven(one)
+    call(one, *[1] * 8)
+    oldest, *others = (taken(one) for _ in range(WINDOW))
+    one.refused(oldest, ErrorCode.NOT_LEADER_OR_FOLLOWER, None, 0)
+    for number, each in enumerate(others):
+        one.acknowledged(each, number, -1)
+    assert taken(one) is oldest
+    assert one.take() is None
+    one.acknowledged(oldest, 0, -1)
+    assert taken(one).sequence == 6
+
+
 def test_what_was_lost_is_sent_again_with_its_sequence_once_the_others_are_back() -> None:
     one = lane()
     proven(one)
