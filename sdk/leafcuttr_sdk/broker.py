@@ -215,14 +215,16 @@ class Broker(Protocol):
         entered; that the broker does not allow such a session, `poll` says."""
         ...
 
-    def peer(self, properties: Mapping[str, str] | None = None) -> "AbstractAsyncContextManager[Peer]":
+    def peer(
+        self, properties: Mapping[str, str] | None = None, *, strict: bool = False
+    ) -> "AbstractAsyncContextManager[Peer]":
         """A cluster of Kafka as one end of a flow, for as long as the context lasts: without properties this broker, in
         process; else the cluster that `bootstrap.servers` leads to, with the properties of Kafka's clients in Java
         (`security.protocol`, `ssl.*`, `sasl.*`, `client.id`...). An address of this broker is a connection to it: see
         `Peer.cluster_id`. Nothing is connected before the first call.
 
-        Raises PluginError, when it is entered, with one line that names the property which cannot be used. One that is
-        unknown draws a line in the log."""
+        Raises PluginError, when it is entered, with one line that names the property which cannot be used. One that no
+        client of Kafka has draws a line in the log, and is such an error if this is `strict`."""
         ...
 
     async def serve(

@@ -159,6 +159,11 @@ class Peer(Protocol):
         """Those of these names that exist; of None all. Creates nothing."""
         ...
 
+    async def ensure_topic(self, name: str) -> PeerTopic:
+        """The topic, created with the cluster's defaults if it does not exist and `auto.create.topics.enable` allows
+        that, as for producers. Raises UnknownTopicOrPartition, InvalidTopic, TopicAuthorizationFailed."""
+        ...
+
     async def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
         """Of each of these that exists the settings that were given for the topic itself, as texts."""
         ...

@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from leafcuttr.client.calls import Calls
 from leafcuttr.client.cluster import RemoteCluster, open_cluster
+from leafcuttr.client.errors import ClientSettingError
 from leafcuttr.client.properties import client_settings
 from leafcuttr.client.settings import ClientSettings
 from leafcuttr.wire.api import ApiKey
@@ -23,11 +24,13 @@ from leafcuttr_sdk.types import Clock, TopicPartition
 
 @asynccontextmanager
 async def open_remote_peer(
-    properties: Mapping[str, str], *, clock: Clock, logger: logging.Logger
+    properties: Mapping[str, str], *, clock: Clock, logger: logging.Logger, strict: bool = False
 ) -> AsyncIterator[Peer]:
     """The cluster that these settings of a client name, until the context ends. Raises ClientSettingError for settings
-    that cannot be used; those that mean nothing draw one line."""
+    that cannot be used; those that mean nothing draw one line, or are refused if it is `strict`."""
     settings = client_settings(properties)
+    if settings.unknown and strict:
+        raise ClientSettingError(f'No such configuration property: "{settings.unknown[0]}"')
     if settings.unknown:
         logger.warning(
             "the client of %s does not know the settings %s", settings.servers, ", ".join(settings.unknown)
@@ -83,6 +86,11 @@ class RemotePeer:
         from leafcuttr.client.topics import describe_topics
 
         return await describe_topics(self._calls, names)
+
+    async def ensure_topic(self, name: str) -> PeerTopic:
+        from leafcuttr.client.topics import ensure_topic
+
+        return await ensure_topic(self._calls, name)
 
     async def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
         from leafcuttr.client.topics import topic_configs

@@ -20,6 +20,7 @@ from leafcuttr.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from leafcuttr_sdk.peers import PeerTopic
 
 _TOPIC: Final = 2
@@ -28,6 +29,9 @@ _DYNAMIC_TOPIC_CONFIG: Final = 1
 """The source of a setting that was given for the topic itself (KIP-226)."""
 _SET: Final = 0
 _DELETE: Final = 1
+_NOT_YET: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
+_PROPAGATION_S: Final = 3.0
+"""How long a topic that is created is waited for; clients with librdkafka set another time."""
 _AT_ONCE: Final = 500
 """Topics in one request."""
 
@@ -43,8 +47,12 @@ async def describe_topics(calls: Calls, names: Sequence[str] | None) -> dict[str
 
 
 def _topics(response: Any) -> dict[str, PeerTopic]:
+    return _topics_of(response.topics)
+
+
+def _topics_of(topics: Sequence[Any]) -> dict[str, PeerTopic]:
     found: dict[str, PeerTopic] = {}
-    for topic in response.topics:
+    for topic in topics:
         if topic.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
             continue
         if topic.error_code and topic.error_code != ErrorCode.LEADER_NOT_AVAILABLE:
@@ -54,6 +62,23 @@ def _topics(response: Any) -> dict[str, PeerTopic]:
             topic.name, topic.topic_id, [part.leader_epoch for part in parts], topic.is_internal
         )
     return found
+
+
+async def ensure_topic(calls: Calls, name: str) -> PeerTopic:
+    """See `leafcuttr_sdk.peers.Peer.ensure_topic`. A broker that creates a topic says for a while that there is none,
+    as one does that creates none."""
+    given = calls.settings.other.get("topic.metadata.propagation.max.ms", "")
+    until = trio.current_time() + (int(given) / 1000 if given.isdigit() else _PROPAGATION_S)
+    backoff = RetryPauses(calls.settings)
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
+    while True:
+        (topic,) = (await calls.any_broker(request, at_least=4)).topics
+        if not topic.error_code and topic.partitions:
+            return _topics_of([topic])[name]
+        pause = backoff.next_s()
+        if topic.error_code not in _NOT_YET or trio.current_time() + pause > until:
+            raise refusal(topic.error_code, f"{name}: {refusal(topic.error_code)}")
+        await trio.sleep(pause)
 
 
 async def topic_configs(calls: Calls, names: Sequence[str]) -> dict[str, dict[str, str]]:

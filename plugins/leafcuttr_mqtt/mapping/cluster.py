@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from leafcuttr_mqtt.mapping.outcomes import Failure, Outcomes, Refusal
-from leafcuttr_mqtt.mapping.producer import ClusterProducer, DeliveryError
+from leafcuttr_mqtt.mapping.producer import ClusterProducer, DeliveryError, OpenPeer
 from leafcuttr_mqtt.mapping.records import fixed_headers, letter_headers, other_headers
 from leafcuttr_mqtt.mapping.rules import DEFAULT_KEY, Destination, Rule, Rules
 from leafcuttr_mqtt.mapping.targets import KafkaTopic, Target
@@ -22,16 +22,12 @@ from leafcuttr_mqtt.topics.cache import TopicCache
 from leafcuttr_sdk.errors import ErrorCode
 
 if TYPE_CHECKING:
-    import logging
-
     from leafcuttr_sdk.errors import BrokerError
     from leafcuttr_sdk.records import Appended, NewBatch
 
 TARGET_BYTES: Final = 500
 _AT_ONCE: Final = 200
 """Records that are sent in one step of the loop."""
-_UNKNOWN: Final = frozenset({int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), -188, -190})
-"""There is no such topic: what the cluster says, and librdkafka."""
 
 
 class ClusterWriter:
@@ -39,17 +35,17 @@ class ClusterWriter:
 
     def __init__(
         self,
+        open_peer: OpenPeer,
         servers: str,
         client_id: str,
         properties: Mapping[str, str],
         rules: Rules,
         dead_letters: str,
-        logger: "logging.Logger",
         max_bytes: int = 64 * 1024 * 1024,
     ) -> None:
         """`max_bytes` is how much of records may be under way."""
         self.dead_letters: Final = dead_letters
-        self.producer: Final = ClusterProducer(servers, client_id, properties, max_bytes, logger)
+        self.producer: Final = ClusterProducer(open_peer, servers, client_id, properties, max_bytes)
         self._rules = rules
         self._letters = Rule("#", parse(dead_letters), parse(DEFAULT_KEY, ("topic",)), None)
         self._cache: TopicCache[tuple[Target, ...]] = TopicCache()
@@ -167,7 +163,7 @@ class ClusterTurn(Outcomes):
     def _told(self, index: int, target: Target, error: DeliveryError | None) -> None:
         if error is not None:
             name = target.kafka.name
-            if error.code in _UNKNOWN and target.captured:
+            if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and target.captured:
                 # What clients make up is not waited for.
                 text = f"there is no Kafka topic {name} in the cluster"
                 self._refuse(index, Refusal(name, ReasonCode.TOPIC_NAME_INVALID, text))

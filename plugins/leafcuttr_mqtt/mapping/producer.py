@@ -1,166 +1,327 @@
-"""librdkafka's producer for trio: idempotent, with acks=all. It calls back on a thread; what it says is told on the
-loop's, which never waits for the network."""
+"""Records on their way to another cluster: batches for an idempotent appender of a peer, with acks=all.
 
-import threading
+Records wait by partition. What waits when the last batch of a partition is acknowledged makes the next one, so batches
+grow with the time that the cluster takes; batches of several partitions go together. A batch that is refused for what
+may be one record of it is sent again by halves. Topics are found, or made by the cluster, at their first record.
+"""
+
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
+from leafcuttr_mqtt.mapping.outcomes import CONCERNS_ONE
+from leafcuttr_sdk.batches import BatchBuilder, encode_headers, encode_key
+from leafcuttr_sdk.batches.compression import Codec, compress
+from leafcuttr_sdk.batches.header import HEADER, HEADER_SIZE, BatchHeader, seal
+from leafcuttr_sdk.batches.partitioner import Sticky, partition_of
+from leafcuttr_sdk.errors import BrokerError, ErrorCode, PluginError
+from leafcuttr_sdk.records import Appended, NewBatch
+from leafcuttr_sdk.types import TopicPartition
+
 if TYPE_CHECKING:
-    import logging
-
-    from confluent_kafka import KafkaError
-
+    from leafcuttr_sdk.batches.builder import EncodedRecord
+    from leafcuttr_sdk.peers import Peer, PeerAppender
     from leafcuttr_sdk.records import Headers
 
 MESSAGE_TIMEOUT_MS: Final = 10_000
 """How long a message is tried. After it its publisher is held back, and tries again."""
 _CLOSE_S: Final = 3.0
-_POLL_S: Final = 0.2
+_KNOWN_S: Final = 300.0
+"""How long the number of a topic's partitions is believed: `metadata.max.age.ms`."""
+_MAX_COUNT: Final = 100_000
+_MAX_BYTES: Final = 1_000_000
+"""Of a record and of a batch, unless `message.max.bytes` says otherwise."""
+_RECORD_BYTES: Final = 40
+"""What a record takes at most beside its key, value and headers."""
+_TELL_AT_ONCE: Final = 500
+_COMPRESS_HERE: Final = 16 * 1024
 
 
 class DeliveryError(NamedTuple):
     """A record is not stored."""
 
     code: int
-    """Of Kafka, or one below 0 of librdkafka."""
+    """Of Kafka, or -184 for too much under way."""
     text: str
 
 
 Told = Callable[["DeliveryError | None"], None]
-"""Called on the loop's thread: None once the record is stored."""
+"""Called with None once the record is stored."""
+OpenPeer = Callable[[Mapping[str, str]], "AbstractAsyncContextManager[Peer]"]
+
+
+class _Record(NamedTuple):
+    key: bytes | None
+    row: "EncodedRecord"
+    size: int
+    since: float
+    told: Told
+
+
+class _Partition:
+    """Records of one partition: those that wait, and whether a batch is under way. `most` is how many the next batch
+    may have, while the record is looked for that a batch was refused for."""
+
+    __slots__ = ("busy", "most", "name", "waiting")
+
+    def __init__(self, name: TopicPartition) -> None:
+        self.name = name
+        self.waiting: deque[_Record] = deque()
+        self.busy = False
+        self.most = _MAX_COUNT
+
+
+class _Topic:
+    """`count` is 0 until the topic is found; its records wait here until then."""
+
+    __slots__ = ("count", "found_at", "is_looked_for", "name", "partitions", "sticky", "waiting")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.count = 0
+        self.found_at = float("-inf")
+        self.is_looked_for = False
+        self.partitions: dict[int, _Partition] = {}
+        self.sticky = Sticky()
+        self.waiting: deque[_Record] = deque()
+
+
+class _Sending(NamedTuple):
+    partition: _Partition
+    records: list[_Record]
+    batch: bytearray
 
 
 class ClusterProducer:
-    """Records on their way to a cluster. `run` has to be running."""
+    """`run` has to be running."""
 
     def __init__(
         self,
+        open_peer: OpenPeer,
         servers: str,
         client_id: str,
         properties: Mapping[str, str],
         max_bytes: int,
-        logger: "logging.Logger",
     ) -> None:
         """`max_bytes` is how much of records may be under way."""
-        self._configuration: Final[dict[str, Any]] = {
-            "queue.buffering.max.kbytes": max(max_bytes // 1024, 1024),
-            "queue.buffering.max.messages": 100_000,
-            "linger.ms": 1,
-            "compression.type": "none",
+        self._open_peer = open_peer
+        self._properties: Final = {
             **properties,
             "bootstrap.servers": servers,
             "client.id": client_id,
-            "acks": "all",
-            "enable.idempotence": True,
-            "partitioner": "murmur2_random",  # Java's for keys
-            "message.timeout.ms": MESSAGE_TIMEOUT_MS,
-            "error_cb": self._on_error,
-            "logger": logger,
+            "delivery.timeout.ms": str(MESSAGE_TIMEOUT_MS),
         }
-        self._logger = logger
-        self._producer: Any = None
-        self._token: trio.lowlevel.TrioToken | None = None
-        self._told: deque[tuple[Told, DeliveryError | None]] = deque()
-        self._stopping = threading.Event()
-        self._fatal = False
+        self._timeout_s: Final = MESSAGE_TIMEOUT_MS / 1000
+        self._max_bytes = max_bytes
+        self._linger_s = 0.001
+        self._record_bytes = _MAX_BYTES
+        self._codec = Codec.NONE
+        self._topics: dict[str, _Topic] = {}
+        self._bytes = self._count = 0
+        self._stirred = trio.Event()
+        self._told_all = trio.Event()
+        self._scope = trio.CancelScope(shield=True)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled; then what is under way is given a few seconds. Raises PluginError for properties that
-        librdkafka does not take."""
-        self._token = trio.lowlevel.current_trio_token()
-        await self._renew()
-        thread = threading.Thread(target=self._poll, name="mqtt-kafka", daemon=True)
-        thread.start()
-        task_status.started()
-        try:
-            await trio.sleep_forever()
-        finally:
-            self._stopping.set()
-            with trio.CancelScope(shield=True):
-                await trio.to_thread.run_sync(thread.join)
-                self._tell()
+        """Until cancelled; then what is under way is given a few seconds. Raises PluginError for properties that cannot
+        be used."""
+        failure: PluginError | None = None
+        async with trio.open_nursery() as nursery:
+            try:
+                await nursery.start(self._work)
+                task_status.started()
+                await trio.sleep_forever()
+            except PluginError as error:
+                failure = error  # raised outside the nursery, which would wrap it in a group
+            finally:
+                with trio.move_on_after(_CLOSE_S, shield=True):
+                    while self._count and failure is None:
+                        self._told_all = trio.Event()
+                        await self._told_all.wait()
+                self._scope.cancel()
+        if failure is not None:
+            raise failure
 
     def send(
         self, topic: str, key: bytes | None, value: bytes, headers: "Headers", time_ms: int, told: Told
     ) -> None:
-        """Take a record without waiting. `told` is called once its outcome is known, unless `run` has ended."""
+        """Take a record without waiting. `told` is called once its outcome is known, at once if it is not taken, unless
+        `run` has ended."""
+        row = (value, encode_key(key), encode_headers(headers), time_ms)
+        size = len(value) + len(row[1]) + len(row[2]) + _RECORD_BYTES
+        if size + HEADER_SIZE > self._record_bytes:
+            limit = f"a record of {size} bytes is larger than message.max.bytes, {self._record_bytes}"
+            told(DeliveryError(ErrorCode.MESSAGE_TOO_LARGE, limit))
+            return
+        if self._bytes + size > self._max_bytes or self._count >= _MAX_COUNT:
+            told(DeliveryError(-184, "too much is under way to the cluster"))
+            return
+        self._bytes += size
+        self._count += 1
+        found = self._topics.get(topic)
+        if found is None:
+            found = self._topics[topic] = _Topic(topic)
+        found.waiting.append(_Record(key, row, size, trio.current_time(), told))
+        self._stirred.set()
 
-        def delivered(error: "KafkaError | None", _: object) -> None:
-            self._told.append((told, None if error is None else _error(error)))
+    # The task
 
+    async def _work(self, task_status: trio.TaskStatus[None]) -> None:
+        with self._scope:
+            async with AsyncExitStack() as stack:
+                try:
+                    self._read_properties()
+                    peer = await stack.enter_async_context(self._open_peer(self._properties))
+                except PluginError as error:
+                    raise PluginError(
+                        f"the client of the other Kafka cluster cannot be made: {error} (mqtt.kafka.property.*)"
+                    ) from None
+                appender = await stack.enter_async_context(peer.appender())
+                nursery = await stack.enter_async_context(trio.open_nursery())
+                task_status.started()
+                while True:
+                    await self._stirred.wait()
+                    await trio.sleep(self._linger_s)
+                    self._stirred = trio.Event()
+                    await self._pass(peer, appender, nursery)
+
+    def _read_properties(self) -> None:
+        """Those of librdkafka's that are not the connection's. Raises PluginError."""
+        given = self._properties
+        codec = given.get("compression.type", given.get("compression.codec", "none"))
         try:
-            self._producer.produce(
-                topic, value, key, headers=list(headers), timestamp=time_ms, on_delivery=delivered
-            )
-        except BufferError:
-            self._refuse(told, DeliveryError(-184, "too much is under way to the cluster"))
-        except Exception as error:  # KafkaException, whose module is not imported here
-            cause = error.args[0] if error.args and hasattr(error.args[0], "code") else None
-            self._refuse(told, DeliveryError(-1, str(error)) if cause is None else _error(cause))
-
-    def _refuse(self, told: Told, error: DeliveryError) -> None:
-        self._told.append((told, error))
-        if self._token is not None:
-            self._token.run_sync_soon(self._tell, idempotent=True)
-
-    async def _renew(self) -> None:
-        from leafcuttr_sdk.errors import PluginError
-
-        def make() -> Any:
-            from confluent_kafka import Producer
-
-            return Producer(self._configuration)
-
-        try:
-            self._producer = await trio.to_thread.run_sync(make)
-        except Exception as error:
-            # A KafkaError of librdkafka without its number, where it is one.
-            words = getattr(error.args[0] if error.args else None, "str", None)
-            why = words() if callable(words) else error
+            self._linger_s = float(given.get("linger.ms", given.get("queue.buffering.max.ms", "1"))) / 1000
+            self._record_bytes = int(given.get("message.max.bytes", str(_MAX_BYTES)))
+            self._codec = Codec[codec.upper()]
+        except (KeyError, ValueError):
             raise PluginError(
-                f"the client of the other Kafka cluster cannot be made: {why} (mqtt.kafka.property.*)"
+                "linger.ms and message.max.bytes are numbers, compression.type is one of none, gzip, snappy, lz4, zstd"
             ) from None
 
-    def _poll(self) -> None:
-        """On the thread: call what librdkafka calls back."""
-        while not self._stopping.is_set():
-            self._producer.poll(_POLL_S)
-            self._hand_over()
-            if self._fatal:
-                self._replace()
-                self._fatal = False
-        self._producer.flush(_CLOSE_S)
-        self._hand_over()
+    async def _pass(self, peer: "Peer", appender: "PeerAppender", nursery: trio.Nursery) -> None:
+        """Send what can be sent now."""
+        now = trio.current_time()
+        sendings: list[_Sending] = []
+        for topic in list(self._topics.values()):
+            if topic.waiting and now - topic.found_at > _KNOWN_S and not topic.is_looked_for:
+                topic.is_looked_for = True
+                nursery.start_soon(self._look_for, peer, topic)
+            if topic.count:
+                _distribute(topic)
+            for partition in topic.partitions.values():
+                if partition.waiting and not partition.busy:
+                    sendings.append(await self._batch(partition))
+        if sendings:
+            nursery.start_soon(self._append, appender, sendings)
 
-    def _replace(self) -> None:
-        """An idempotent producer that has lost its place is of no more use: its records are given up, and sent anew."""
-        from confluent_kafka import Producer
+    async def _look_for(self, peer: "Peer", topic: _Topic) -> None:
+        error: DeliveryError | None = None
+        try:
+            with trio.fail_after(self._timeout_s):
+                found = await peer.ensure_topic(topic.name)
+            topic.count, topic.found_at = found.partitions, trio.current_time()
+        except trio.TooSlowError:
+            error = DeliveryError(
+                ErrorCode.REQUEST_TIMED_OUT, peer.trouble or "the cluster does not answer in time"
+            )
+        except BrokerError as refused:
+            error = _error(refused)
+        topic.is_looked_for = False
+        if error is not None and not topic.count:
+            records, topic.waiting = list(topic.waiting), deque()
+            del self._topics[topic.name]
+            await self._tell(records, error)
+        self._stirred.set()
 
-        last, self._producer = self._producer, Producer(self._configuration)
-        last.purge()
-        last.flush(_CLOSE_S)
+    async def _batch(self, partition: _Partition) -> _Sending:
+        """The next batch of a partition, which is busy from now on."""
+        partition.busy = True
+        records: list[_Record] = []
+        size = HEADER_SIZE
+        while partition.waiting and len(records) < partition.most:
+            size += partition.waiting[0].size
+            if records and size > self._record_bytes:
+                break
+            records.append(partition.waiting.popleft())
+        builder = BatchBuilder()
+        for start in range(0, len(records), _TELL_AT_ONCE):
+            builder.extend_encoded([each.row for each in records[start : start + _TELL_AT_ONCE]])
+            await trio.lowlevel.checkpoint()
+        batch = builder.finish()
+        if self._codec is not Codec.NONE:
+            compressed = partial(_compressed, batch, self._codec)
+            batch = (
+                compressed() if len(batch) <= _COMPRESS_HERE else await trio.to_thread.run_sync(compressed)
+            )
+        return _Sending(partition, records, batch)
 
-    def _hand_over(self) -> None:
-        if self._told and self._token is not None:
-            try:
-                self._token.run_sync_soon(self._tell, idempotent=True)
-            except trio.RunFinishedError:
-                self._stopping.set()
+    async def _append(self, appender: "PeerAppender", sendings: Sequence[_Sending]) -> None:
+        answers = await appender.append([NewBatch(each.partition.name, each.batch) for each in sendings])
+        for sending, answer in zip(sendings, answers, strict=True):
+            await self._settle(sending.partition, sending.records, answer)
+        self._stirred.set()
 
-    def _tell(self) -> None:
-        """On the loop: what is known by now."""
-        while self._told:
-            told, error = self._told.popleft()
-            told(error)
+    async def _settle(
+        self, partition: _Partition, records: list[_Record], answer: Appended | BrokerError
+    ) -> None:
+        error = None if isinstance(answer, Appended) else _error(answer)
+        if error is None:
+            partition.most = min(2 * partition.most, _MAX_COUNT)
+        elif error.code in CONCERNS_ONE and len(records) > 1:
+            partition.most = len(records) // 2
+            partition.waiting.extendleft(reversed(records))
+            records = []
+        elif error.code == ErrorCode.REQUEST_TIMED_OUT:
+            late = trio.current_time() - self._timeout_s
+            while partition.waiting and partition.waiting[0].since <= late:
+                records.append(partition.waiting.popleft())
+        elif error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            self._forget(partition.name.topic)
+        partition.busy = False
+        await self._tell(records, error)
 
-    def _on_error(self, error: "KafkaError") -> None:
-        if error.fatal():
-            self._fatal = True
-            self._logger.warning("the client of the other Kafka cluster begins anew: %s", error.str())
+    def _forget(self, name: str) -> None:
+        """The topic was deleted, or has other partitions: it is looked for at the next record."""
+        topic = self._topics.get(name)
+        if topic is not None:
+            topic.count, topic.found_at = 0, float("-inf")
+
+    async def _tell(self, records: Sequence[_Record], error: DeliveryError | None) -> None:
+        for number, record in enumerate(records, 1):
+            self._bytes -= record.size
+            self._count -= 1
+            record.told(error)
+            if not number % _TELL_AT_ONCE:
+                await trio.lowlevel.checkpoint()
+        if not self._count:
+            self._told_all.set()
 
 
-def _error(error: "KafkaError") -> DeliveryError:
-    return DeliveryError(error.code(), error.str())
+def _distribute(topic: _Topic) -> None:
+    """Records that wait for their topic to their partitions."""
+    count, partitions, usable = topic.count, topic.partitions, range(topic.count)
+    while topic.waiting:
+        record = topic.waiting.popleft()
+        if record.key is None:
+            number = topic.sticky.take(record.size, usable)
+        else:
+            number = partition_of(record.key, count)
+        found = partitions.get(number)
+        if found is None:
+            found = partitions[number] = _Partition(TopicPartition(topic.name, number))
+        found.waiting.append(record)
+
+
+def _compressed(batch: bytearray, codec: Codec) -> bytearray:
+    header = BatchHeader._make(HEADER.unpack_from(batch))
+    new = batch[:HEADER_SIZE] + compress(codec, memoryview(batch)[HEADER_SIZE:])
+    seal(new, header._replace(attributes=header.attributes | codec))
+    return new
+
+
+def _error(error: BrokerError) -> DeliveryError:
+    return DeliveryError(error.code, str(error) or error.code.name)

@@ -133,12 +133,12 @@ class Running:
         from leafcuttr_mqtt.mapping.cluster import ClusterWriter
 
         self.cluster = ClusterWriter(
+            lambda properties: self.broker.peer(properties, strict=True),
             mapping.bootstrap,
             mapping.client_id,
             mapping.properties,
             mapping.rules,
             mapping.dead_letters,
-            self.logger,
         )
         return self.cluster
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
 import trio
 
+from leafcuttr.client.peer import open_remote_peer
+from leafcuttr.runtime.clock import SystemClock
 from leafcuttr_mqtt.mapping import producer as module
 from leafcuttr_mqtt.mapping.cluster import ClusterTurn, ClusterWriter
 from leafcuttr_mqtt.mapping.rules import make_rules
@@ -17,10 +19,16 @@ from leafcuttr_mqtt.messages import Message
 from leafcuttr_mqtt.packets.types import ReasonCode
 from leafcuttr_sdk.batches import partition_of
 from leafcuttr_sdk.errors import PluginError
+from leafcuttr_sdk.peers import Peer
 from leafcuttr_sdk.testing import RunningBroker, running_broker
 
-LOGGER = logging.getLogger("test")
 RULES = make_rules({"a/#": "t", "b/+": "of-{1}", "c": "small", "a/x": "u"}, {"c": ""})
+
+
+def open_peer(properties: Mapping[str, str]) -> AbstractAsyncContextManager[Peer]:
+    """As `Broker.peer`."""
+    logger = logging.getLogger("test")
+    return open_remote_peer(properties, clock=SystemClock(), logger=logger, strict=True)
 
 
 @pytest.fixture
@@ -31,7 +39,7 @@ def cluster(tmp_path: Path) -> Iterator[RunningBroker]:
 
 @asynccontextmanager
 async def writing(servers: str, **properties: str) -> AsyncIterator[ClusterWriter]:
-    writer = ClusterWriter(servers, "proxy", properties, RULES, "letters", LOGGER)
+    writer = ClusterWriter(open_peer, servers, "proxy", properties, RULES, "letters")
     async with trio.open_nursery() as nursery:
         await nursery.start(lambda task_status: writer.run(task_status=task_status))
         yield writer
@@ -182,24 +190,51 @@ async def test_too_much_under_way_is_not_taken(cluster: RunningBroker) -> None:
 
 
 async def test_properties_that_librdkafka_does_not_know() -> None:
-    writer = ClusterWriter("localhost:1", "proxy", {"no.such.property": "1"}, RULES, "letters", LOGGER)
+    writer = ClusterWriter(open_peer, "localhost:1", "proxy", {"no.such.property": "1"}, RULES, "letters")
     with pytest.raises(
         PluginError, match=r"^the client of the other Kafka cluster cannot be made: .*no\.such\."
     ):
         await writer.run()
 
 
-async def test_after_a_fatal_error_it_goes_on_with_a_new_client(cluster: RunningBroker) -> None:
+async def test_the_others_of_a_batch_that_one_record_spoils(cluster: RunningBroker) -> None:
+    """They are stored in their order; the batch was refused as a whole."""
+    cluster.create_topic("small", configs={"max.message.bytes": "2000"})
     async with writing(cluster.bootstrap_servers) as writer:
-        first = writer.producer._producer
-        for payload in (b"1", b"2"):
-            turn = writer.begin()
-            put(writer, turn, "a/y", payload)
-            await write(turn)
-            assert not turn.failures
-            writer.producer._fatal = True
-            with trio.fail_after(60):
-                while writer.producer._fatal:
-                    await trio.sleep(0.01)
-        assert writer.producer._producer is not first
-        assert [record.value for record in cluster.consume("t", 2)] == [b"1", b"2"]
+        turn = writer.begin()
+        payloads = [b"%d" % number for number in range(100)]
+        put(writer, turn, "c", *payloads[:60], b"x" * 3000, *payloads[60:])
+        await write(turn)
+        assert list(turn.failures) == [60]
+        assert [record.value for record in cluster.consume("small", 100)] == payloads
+
+
+async def test_what_is_under_way_at_the_end_is_stored(cluster: RunningBroker) -> None:
+    outcomes: list[module.DeliveryError | None] = []
+    async with writing(cluster.bootstrap_servers) as writer:
+        for number in range(50):
+            writer.producer.send("t", b"k", b"%d" % number, (), 1, outcomes.append)
+    assert outcomes == [None] * 50
+    assert [int(record.value or b"") for record in cluster.consume("t", 50)] == list(range(50))
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+async def test_batches_are_compressed(cluster: RunningBroker, codec: str) -> None:
+    async with writing(cluster.bootstrap_servers, **{"compression.type": codec}) as writer:
+        turn = writer.begin()
+        put(writer, turn, "a/y", *[b"x" * 1000] * 200)
+        await write(turn)
+        assert not turn.failures
+        assert len(cluster.consume("t", 200)) == 200
+        size = sum(file.stat().st_size for file in cluster.data_dir.glob("t-*/*.log"))
+        assert size < 60_000
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("linger.ms", "soon"), ("compression.type", "brotli"), ("message.max.bytes", "1 MB")],
+)
+async def test_properties_that_have_no_such_value(name: str, value: str) -> None:
+    writer = ClusterWriter(open_peer, "localhost:1", "proxy", {name: value}, RULES, "letters")
+    with pytest.raises(PluginError, match=r"^the client of the other Kafka cluster cannot be made: "):
+        await writer.run()

@@ -163,12 +163,14 @@ class BrokerView:
 
         return open_producer(self._core, self._producing, self.logger, transactional_id, timeout_ms)
 
-    def peer(self, properties: Mapping[str, str] | None = None) -> "AbstractAsyncContextManager[Peer]":
+    def peer(
+        self, properties: Mapping[str, str] | None = None, *, strict: bool = False
+    ) -> "AbstractAsyncContextManager[Peer]":
         if properties is not None:
             self._core.runtime.descriptors.import_late("leafcuttr.client.peer")
             from leafcuttr.client.peer import open_remote_peer
 
-            return open_remote_peer(properties, clock=self._core.clock, logger=self.logger)
+            return open_remote_peer(properties, clock=self._core.clock, logger=self.logger, strict=strict)
         self._core.runtime.descriptors.import_late("leafcuttr.plugins.facade.peer.peer")
         from leafcuttr.plugins.facade.peer.peer import PeerParts, open_in_process_peer
 

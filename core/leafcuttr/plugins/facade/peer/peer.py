@@ -89,6 +89,10 @@ class InProcessPeer:
                 found[name] = PeerTopic(name, topic.id, epochs, topic.internal)
         return found
 
+    async def ensure_topic(self, name: str) -> PeerTopic:
+        await self._topics.ensure(name)
+        return (await self.topics([name]))[name]
+
     async def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
         await trio.lowlevel.checkpoint()
         infos = {name: self._topics.get(name) for name in names}
