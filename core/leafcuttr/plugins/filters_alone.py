@@ -27,24 +27,32 @@ if TYPE_CHECKING:
     from leafcuttr_sdk import FilterChain, RecordFilterSpec
 
 
-def record_filters_alone(
-    names: Sequence[str], topic: str, given: Mapping[str, str], environ: Mapping[str, str]
-) -> "FilterChain":
-    """See `leafcuttr_sdk.CommandContext.record_filters`. Raises ConfigError and StartError for settings, PluginError
-    for filters; each with one line."""
-    settings, findings, plugins = examine_all(None, environ, [f"{key}={text}" for key, text in given.items()])
-    for finding in findings:
-        if finding.level is Level.ERROR and (finding.key in given or settings.catalog.owner_of(finding.key)):
-            raise ConfigError(finding.line)
-    failed = [one for one in plugins.all if one.state is PluginState.FAILED]
-    makers: dict[str, Make] = {
-        name: partial(_made, settings, one.name, spec)
-        for name, (one, spec) in plugins.record_filters().items()
-    }
-    missing = next((name for name in names if name not in makers), None)
-    if missing is not None and failed:
-        raise PluginError(f"there is no record filter {missing}; {failed[0].line}")
-    return chain_of(names, topic, topic_config(settings), makers)
+class FiltersAlone:
+    """The filters of the plugins that these settings switch on, and variables of the environment. Raises ConfigError
+    and StartError, with one line."""
+
+    def __init__(self, given: Mapping[str, str], environ: Mapping[str, str]) -> None:
+        settings, findings, plugins = examine_all(
+            None, environ, [f"{key}={text}" for key, text in given.items()]
+        )
+        for finding in findings:
+            if finding.level is Level.ERROR and (
+                finding.key in given or settings.catalog.owner_of(finding.key)
+            ):
+                raise ConfigError(finding.line)
+        self._settings = settings
+        self._failed = [one for one in plugins.all if one.state is PluginState.FAILED]
+        self._makers: dict[str, Make] = {
+            name: partial(_made, settings, one.name, spec)
+            for name, (one, spec) in plugins.record_filters().items()
+        }
+
+    def chain(self, names: Sequence[str], topic: str) -> "FilterChain":
+        """See `leafcuttr_sdk.CommandContext.record_filters`. Raises PluginError with one line."""
+        missing = next((name for name in names if name not in self._makers), None)
+        if missing is not None and self._failed:
+            raise PluginError(f"there is no record filter {missing}; {self._failed[0].line}")
+        return chain_of(names, topic, topic_config(self._settings), self._makers)
 
 
 def _made(

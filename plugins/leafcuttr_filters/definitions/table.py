@@ -301,7 +301,8 @@ TYPES: Final = (
             FilterOption(
                 "fields",
                 kinds.paths,
-                "Which ones; a path goes through lists to each element. With `patterns` or `regex` only what matches in them is masked. "
+                "Which ones; a path goes through lists to each element. With `patterns` or `regex` only what matches "
+                "in them is masked. "
                 "Without `fields` all texts of the document are.",
             ),
             FilterOption(

@@ -1,7 +1,8 @@
 """E-mail addresses, card and phone numbers in a text, each found in a time that grows with the text's length only.
 
 A card number has 13 to 19 digits and Luhn's check digit (ISO/IEC 7812-1, annex B), in one piece, or with single spaces
-or dashes between groups of four digits and more, of which the last may have fewer. A phone number begins with + and has 7 to 15 digits (E.164), or is written as in North America.
+or dashes between groups of four digits and more, of which the last may have fewer. A phone number begins with + and has
+7 to 15 digits (E.164), or is written as in North America.
 """
 
 import re

@@ -2,12 +2,13 @@
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Final
 
 import trio
 
+from leafcuttr_mqtt.egress.filtering import Going, LeftOut, filtered
 from leafcuttr_mqtt.egress.messages import Left, Way
 from leafcuttr_mqtt.messages import Message
 from leafcuttr_sdk.broker import EARLIEST, LATEST
@@ -16,14 +17,17 @@ from leafcuttr_sdk.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
     OffsetOutOfRange,
+    PluginError,
 )
 from leafcuttr_sdk.groups import CommittedOffset
+from leafcuttr_sdk.records import StoredRecord
 from leafcuttr_sdk.trouble import Complaints
 from leafcuttr_sdk.types import TopicPartition
 
 if TYPE_CHECKING:
     from leafcuttr_mqtt.egress.publication import Publisher
     from leafcuttr_sdk.broker import Broker
+    from leafcuttr_sdk.filters import FilterChain
 
 GROUP: Final = "leafcuttr-mqtt-egress"
 MAX_BYTES: Final = 1024 * 1024
@@ -58,8 +62,12 @@ class WayCounts:
 class Egress:
     """All ways down."""
 
-    def __init__(self, broker: "Broker", ways: Mapping[str, Way], publisher: "Publisher") -> None:
+    def __init__(
+        self, broker: "Broker", ways: Mapping[str, Way], publisher: "Publisher", filters: Sequence[str] = ()
+    ) -> None:
+        """`filters` are the names of record filters that all records pass first."""
         self._broker = broker
+        self._filters = filters
         self._ways = ways
         self._publisher = publisher
         self._complain = Complaints(broker.logger)
@@ -104,9 +112,12 @@ class Egress:
                 fresh = True  # whatever it has once it is there is new
                 await self._changed.wait()
                 continue
+            chain = None
             try:
                 positions = await self._begin(kafka_topic, fresh=fresh)
-                await self._read(kafka_topic, way, positions)
+                if self._filters:
+                    chain = await self._broker.record_filters(self._filters, kafka_topic)
+                await self._read(kafka_topic, way, positions, chain)
             except OffsetOutOfRange:
                 await self._skip_deleted(kafka_topic)
             except (CoordinatorLoadInProgress, CoordinatorNotAvailable):
@@ -122,6 +133,18 @@ class Egress:
                     str(error) or error.code.name,
                 )
                 await trio.sleep(PAUSE_S)
+            except PluginError as error:
+                self.counts[kafka_topic].trouble = str(error)
+                self._complain(
+                    f"{kafka_topic} filters",
+                    "records of %s cannot be published to MQTT for now: %s",
+                    kafka_topic,
+                    error,
+                )
+                await trio.sleep(PAUSE_S)
+            finally:
+                if chain is not None:
+                    chain.close()
 
     async def _begin(self, kafka_topic: str, *, fresh: bool) -> dict[TopicPartition, int]:
         """Where to read on. A topic that was never read begins at its end, a partition that it has got since at its
@@ -137,7 +160,13 @@ class Egress:
             await self._commit(found)
         return positions
 
-    async def _read(self, kafka_topic: str, way: Way, positions: dict[TopicPartition, int]) -> None:
+    async def _read(
+        self,
+        kafka_topic: str,
+        way: Way,
+        positions: dict[TopicPartition, int],
+        chain: "FilterChain | None",
+    ) -> None:
         """Until the topic has other partitions than these."""
         broker, counts = self._broker, self.counts[kafka_topic]
         counts.positions, counts.trouble = positions, ""
@@ -155,14 +184,7 @@ class Egress:
             fetched = await broker.fetch(
                 positions, max_bytes=MAX_BYTES, max_records=MAX_RECORDS, committed=True
             )
-            now_ms = broker.clock.now_ms()
-            messages: list[Message] = []
-            for record in fetched.records:
-                found = way.message(record, now_ms)
-                if isinstance(found, Message):
-                    messages.append(found)
-                else:
-                    self._leave(record.topic, record.partition, record.offset, found)
+            messages = await self._messages(way, fetched.records, chain, counts)
             refused = await self._publisher.publish(messages, counts.waits)
             counts.refused += refused
             counts.published += len(messages) - refused
@@ -175,6 +197,26 @@ class Egress:
                 await self._commit(moved)
                 moved, committed_at = {}, trio.current_time()
         await self._commit(moved)
+
+    async def _messages(
+        self, way: Way, records: Sequence[StoredRecord], chain: "FilterChain | None", counts: WayCounts
+    ) -> list[Message]:
+        """Those of the records that are published."""
+        judged: Sequence[Going | LeftOut] = (
+            [Going(one) for one in records] if chain is None else await filtered(chain, records, counts.waits)
+        )
+        now_ms = self._broker.clock.now_ms()
+        messages: list[Message] = []
+        for each in judged:
+            if isinstance(each, LeftOut):
+                self._leave(each.record, each.why, each.reason)
+                continue
+            found = way.message(each.record, now_ms, each.topic)
+            if isinstance(found, Message):
+                messages.append(found)
+            else:
+                self._leave(each.record, found)
+        return messages
 
     async def _skip_deleted(self, kafka_topic: str) -> None:
         """Retention was quicker, or the topic was made anew: go on with what there is."""
@@ -201,15 +243,16 @@ class Egress:
         count = self._broker.topics.partition_count(kafka_topic)
         return [TopicPartition(kafka_topic, number) for number in range(count)]
 
-    def _leave(self, kafka_topic: str, partition: int, offset: int, why: Left) -> None:
-        self.counts[kafka_topic].left[why] += 1
-        if why in (Left.NO_FIELD, Left.NO_TOPIC):
+    def _leave(self, record: StoredRecord, why: Left, reason: str = "") -> None:
+        self.counts[record.topic].left[why] += 1
+        if why in (Left.NO_FIELD, Left.NO_TOPIC, Left.SET_ASIDE):
             self._complain(
-                f"{kafka_topic} {why.name}",
-                "the record at offset %d of %s-%d is not published to MQTT: %s",
-                offset,
-                kafka_topic,
-                partition,
+                f"{record.topic} {why.name}",
+                "the record at offset %d of %s-%d is not published to MQTT: %s%s",
+                record.offset,
+                record.topic,
+                record.partition,
                 why.value,
+                f" ({reason})" if reason else "",
                 level=logging.WARNING,
             )

@@ -43,4 +43,4 @@ def make_egress(
     def waits(reason: str) -> None:
         complain("egress", "records cannot be published to MQTT for now: %s", reason)
 
-    return Egress(broker, ways, Publisher(turns, writer, hub, refused, waits))
+    return Egress(broker, ways, Publisher(turns, writer, hub, refused, waits), mapping.egress_filters)

@@ -25,6 +25,8 @@ class Left(Enum):
     NO_TOPIC = "what the template makes of it is no MQTT topic"
     PUBLISHED = "it was published to that topic when it came"
     EXPIRED = "it has expired"
+    FILTERED = "a filter has dropped it"
+    SET_ASIDE = "a filter has set it aside"
 
     @property
     def label(self) -> str:
@@ -40,13 +42,15 @@ class Way:
         self._retain = retain
         self._rules = rules
 
-    def message(self, record: StoredRecord, now_ms: int) -> Message | Left:
-        """What a record becomes, or why it is left out."""
+    def message(self, record: StoredRecord, now_ms: int, topic: str | None = None) -> Message | Left:
+        """What a record becomes, or why it is left out. A `topic` that a filter has named counts before the
+        template."""
         headers = dict(record.headers)  # of two with the same name the last one counts
-        try:
-            topic = self._template.render(lambda field: _value(field, record, headers))
-        except ValueError:
-            return Left.NO_FIELD
+        if topic is None:
+            try:
+                topic = self._template.render(lambda field: _value(field, record, headers))
+            except ValueError:
+                return Left.NO_FIELD
         if why_no_name(topic) or topic[0] == "$" or why_too_deep(topic):
             return Left.NO_TOPIC
         if headers.get(TOPIC) == topic.encode() and self._leads_back(topic, record.topic):

@@ -32,6 +32,7 @@ PROPERTIES: Final = "mqtt.kafka.property.<librdkafka property>"
 EGRESS: Final = "mqtt.topic.egress.<kafka topic>"
 EGRESS_QOS: Final = "mqtt.egress.qos"
 EGRESS_RETAIN: Final = "mqtt.egress.retain"
+EGRESS_FILTERS: Final = "mqtt.egress.filters"
 REPLAY: Final = "mqtt.replay.enable"
 
 DEAD_LETTER, DROP, CLOSE = "dead-letter", "drop", "close"
@@ -133,6 +134,12 @@ def settings() -> Iterator[Setting]:
         EGRESS_RETAIN, Type.BOOLEAN, False, "Whether messages that come from Kafka topics are retained."
     )
     yield Setting(
+        EGRESS_FILTERS,
+        Type.LIST,
+        (),
+        "The record filters that records of Kafka topics pass before they are published, in their order.",
+    )
+    yield Setting(
         REPLAY,
         Type.BOOLEAN,
         False,
@@ -156,6 +163,7 @@ class MappingOptions(NamedTuple):
     """Templates of MQTT topics by Kafka topic."""
     egress_qos: int
     egress_retain: bool
+    egress_filters: tuple[str, ...]
     replay: bool
 
 
@@ -171,6 +179,7 @@ def read_options(values: "Settings") -> MappingOptions:
         egress={name: _egress(text) for name, text in _texts(values.family(EGRESS)).items()},
         egress_qos=values.int(EGRESS_QOS),
         egress_retain=values.bool(EGRESS_RETAIN),
+        egress_filters=values.list(EGRESS_FILTERS),
         replay=values.bool(REPLAY),
     )
 

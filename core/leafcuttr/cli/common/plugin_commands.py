@@ -25,6 +25,7 @@ from leafcuttr_sdk.cli import HOST, CommandContext
 from leafcuttr_sdk.errors import PluginError
 
 if TYPE_CHECKING:
+    from leafcuttr.plugins.filters_alone import FiltersAlone
     from leafcuttr_sdk.filters import FilterChain
     from leafcuttr_sdk.peers import Peer
 
@@ -41,6 +42,7 @@ class HostedCommand(CommandContext):
 
     def __init__(self, meta: Mapping[str, Any]) -> None:
         self._meta = meta
+        self._filters: dict[tuple[tuple[str, str], ...], FiltersAlone] = {}
 
     @property
     def bootstrap_server(self) -> str:
@@ -80,10 +82,15 @@ class HostedCommand(CommandContext):
         self, names: Sequence[str], topic: str, settings: Mapping[str, str] | None = None
     ) -> "FilterChain":
         from leafcuttr.errors import ConfigError, StartError
-        from leafcuttr.plugins.filters_alone import record_filters_alone
+        from leafcuttr.plugins.filters_alone import FiltersAlone
 
+        given = settings or {}
+        key = tuple(given.items())
         try:
-            return record_filters_alone(names, topic, settings or {}, os.environ)
+            # A relay makes filters for each topic: plugins are found once.
+            found = self._filters.get(key) or FiltersAlone(given, os.environ)
+            self._filters[key] = found
+            return found.chain(names, topic)
         except (ConfigError, StartError) as error:
             raise Failure(str(error), status=2) from None
         except PluginError as error:
