@@ -80,6 +80,9 @@ class ProtobufCodec:
             raise
         except (TypeError, ValueError, AttributeError, OverflowError, KeyError) as error:
             raise DataError(f"the value is no message {self.name}: {_line(error)}") from None
+        except SystemError:
+            # Of protobuf's own tables of names (protobuf 7.36.2).
+            raise DataError(f"the value is no message {self.name}: a name in it is no Unicode") from None
         except RecursionError:
             raise DataError("the value is nested too deep") from None
         return data

@@ -110,6 +110,15 @@ def test_required_fields() -> None:
         wide.check(b"\x08\1\x10\1" + b"\x1a\4\x08\1\x10\1" * 1500 + b"\x1a\0")
 
 
+@pytest.mark.parametrize(
+    "value", [{"\ud800": 1}, {"m": {"\udfff": {}}}, {"s": "\ud800"}, {"k": {"\ud800": 1}}]
+)
+def test_names_and_texts_that_are_no_unicode(value: Any) -> None:
+    text = "message M { optional int32 a = 1; optional M m = 2; optional string s = 3; map<string, int32> k = 4; }"
+    with pytest.raises(DataError, match="the value is no message M"):
+        parsed(text).codec().encode(value)
+
+
 def test_a_map_key_that_is_no_text_beside_required_fields_that_are_missing() -> None:
     """protobuf's own search for them ends the process here."""
     codec = parsed("message M { required int32 a = 1; map<string, M> m = 2; }").codec()
