@@ -6,12 +6,7 @@ without a file system, are in tests/log/append/test_commit.py (under a file size
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,75 +16,16 @@ from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.batch import ATTRIBUTES_AT, HEADER_SIZE, parse
 from leafcuttr.wire.messages.find_coordinator import FindCoordinatorRequest
 from support import librdkafka
-from support.broker_process import BrokerProcess, start_broker
 from support.logs import batch
+from support.small_disk import MIB, SIZE, SmallDisk, ended, small_disk
 from support.waiting import until
 from support.wire_client import WireClient
-
-MIB = 1 << 20
-SIZE = 24 * MIB
-
-
-@dataclass
-class SmallDisk:
-    """A mounted tmpfs. `inside` begins a command that sees it; `seen` is its folder as this process sees it."""
-
-    inside: tuple[str, ...]
-    folder: Path
-    seen: Path
-
-    def broker(self, home: Path, **settings: str) -> BrokerProcess:
-        given = {name.replace("_", "."): value for name, value in settings.items()}
-        return start_broker(
-            home, {"log.dirs": str(self.folder / "data"), **given}, before=(*self.inside, "--")
-        )
-
-    def fill(self) -> None:
-        """Leave no byte free."""
-        with pytest.raises(OSError, match="No space"), (self.seen / "filler").open("ab", buffering=0) as file:
-            while True:
-                file.write(bytes(4096))
-
-    def verify(self) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*self.inside, "--", sys.executable, "-m", "leafcuttr", "verify", str(self.folder / "data")],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if shutil.which("unshare") is None or shutil.which("nsenter") is None:
-        pytest.skip("unshare and nsenter (util-linux) are not here")
-    mount = f"mount -t tmpfs -o size={SIZE} none '{folder}' && echo mounted && exec cat"
-    holder = subprocess.Popen(
-        ["unshare", "-Urm", "sh", "-c", mount],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    with holder:
-        assert holder.stdout is not None and holder.stderr is not None
-        if holder.stdout.readline() != b"mounted\n":
-            pytest.skip(f"no mounts in a user namespace here: {holder.stderr.read().decode().strip()}")
-        inside = ("nsenter", "-t", str(holder.pid), "-U", "-m", "--preserve-credentials")
-        yield SmallDisk(inside, folder, Path(f"/proc/{holder.pid}/root{folder}"))
-        assert holder.stdin is not None
-        holder.stdin.close()
-
-
-@contextmanager
-def ended(broker: BrokerProcess) -> Iterator[BrokerProcess]:
-    try:
-        yield broker
-    finally:
-        if broker.alive():
-            broker.process.kill()
-        broker.process.wait()
+    with small_disk(tmp_path) as disk:
+        yield disk
 
 
 def produced(client: WireClient, topic: str, size: int) -> int:
