@@ -261,6 +261,24 @@ def test_a_leader_of_the_same_epoch_needs_to_confirm_nothing() -> None:
     assert one.unconfirmed() == []
 
 
+def test_a_look_at_what_is_known_changes_nothing() -> None:
+    one = reading(A, B)
+    one.found({each.partition: each for each in wanted(one)}[A], data(0, 5))
+    one.take()
+    one.learn(A, Led(1, 3, ID))
+    (asked,) = one.unconfirmed()
+    one.learn(A, Led(1, 3, ID))
+    assert one.unconfirmed() == [asked]
+    one.confirm(asked, 0, 5)
+    one.learn(A, Led(1, 3, ID))
+    assert one.unconfirmed() == []
+    one.missed(B, UnknownTopicOrPartition("gone"), for_good=False)
+    assert one.leaderless() == {B}
+    assert one.readable() == {A, B}
+    one.missed(B, UnknownTopicOrPartition("gone"), for_good=True)
+    assert one.readable() == {A}
+
+
 def test_one_that_is_no_leader_any_more_cannot_confirm() -> None:
     one = reading(A)
     one.found(wanted(one)[0], data(0, 5))

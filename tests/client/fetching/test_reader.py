@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 import trio
 
+from leafcuttr.client import protocol
 from leafcuttr.errors import OffsetOutOfRange, UnknownTopicId, UnknownTopicOrPartition
+from leafcuttr.wire.api import APIS, ApiKey
 from leafcuttr.wire.messages.delete_topics import DeleteTopicsRequest
 from leafcuttr_sdk.broker import LATEST
 from leafcuttr_sdk.peers import Peer, PeerRead
@@ -208,6 +210,28 @@ async def test_a_topic_that_is_deleted_and_created_anew(peer: Peer, topic: str, 
         assert isinstance(read.error, UnknownTopicId)
         reader.assign({tp: 0})
         assert await read_to(reader, {tp: 6}) == anew
+
+
+async def test_a_topic_that_is_created_anew_where_it_is_read_by_its_name(
+    topic: str, address: str, open_peer: OpenPeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of brokers before Kafka 3.1, whose metadata has ids that Fetch does not: the metadata is looked at again."""
+    monkeypatch.setattr(protocol, "APIS", {**APIS, ApiKey.FETCH: APIS[ApiKey.FETCH]._replace(max_version=12)})
+    monkeypatch.setattr(protocol, "_BY_MODULE", {api.module: api for api in protocol.APIS.values()})
+    async with open_peer(metadata_max_age_ms="50") as peer, peer.reader() as reader:
+        (tp,) = await fill(peer, topic, {0: 1})
+        reader.assign({tp: 0})
+        await read_to(reader, {tp: 2})
+        reader.pause(tp)
+        await delete(address, topic)
+        await peer.create_topic(topic, partitions=1)
+        await fill(peer, topic, {0: 3})
+        reader.resume(tp)
+        error = None
+        with within(30, "the error"):
+            while error is None:
+                ((*_, error),) = await reader.read()
+        assert isinstance(error, UnknownTopicId)
 
 
 async def test_transactions_that_were_aborted(peer: Peer, topic: str) -> None:

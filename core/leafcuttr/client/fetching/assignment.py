@@ -186,12 +186,18 @@ class Assignment:
         """Those whose leader is to be looked up."""
         return {tp for tp, one in self._partitions.items() if one.led is None and not one.error}
 
+    def readable(self) -> set[TopicPartition]:
+        """All that have no error."""
+        return {tp for tp, one in self._partitions.items() if not one.error}
+
     def learn(self, tp: TopicPartition, led: Led) -> None:
         """The metadata says who leads a partition."""
         one = self._partitions.get(tp)
         if one is None or one.error:
             return
         one.misses = 0
+        if one.led == led:
+            return
         if one.topic_id not in (ZERO_UUID, led.topic_id):
             self._fail(tp, one, UnknownTopicId(f"{tp.topic} was deleted and created anew"))
             return
@@ -205,6 +211,7 @@ class Assignment:
         if one is None or one.error:
             return
         one.misses += 1
+        one.led = None
         if for_good or one.misses >= MISSES:
             self._fail(tp, one, error)
 

@@ -110,14 +110,21 @@ class RemoteReader:
     # --- tasks ----------------------------------------------------------------------------------------------
 
     async def find_leaders(self) -> None:
-        """Look up the leaders of partitions that have none, and have them confirm what was read."""
+        """Look up the leaders of partitions that have none, and have them confirm what was read. Every
+        `metadata.max.age.ms` look at all of them: where Fetch names topics, one that was created anew is read on as if
+        it were the same."""
         backoff = RetryPauses(self._calls.settings)
+        fresh_until = trio.current_time() + self._calls.settings.metadata_max_age_s
         while True:
             unknown = self._assignment.leaderless()
-            unconfirmed = self._assignment.unconfirmed()
-            if not unknown and not unconfirmed:
+            if trio.current_time() >= fresh_until:
+                unknown = self._assignment.readable()
+                fresh_until = trio.current_time() + self._calls.settings.metadata_max_age_s
+            if not unknown and not self._assignment.unconfirmed():
                 backoff.reset()
-                await self._changed.wait()
+                self._start_fetching()
+                with trio.move_on_at(fresh_until):
+                    await self._changed.wait()
                 continue
             try:
                 if unknown:
