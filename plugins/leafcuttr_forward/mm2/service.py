@@ -51,10 +51,8 @@ class MirrorService:
     async def run(self, *, task_status: "trio.TaskStatus[None]") -> None:
         import trio
 
+        await self._check_clients()
         reports = {flow.name: FlowReport(flow.name) for flow in self._plan.flows}
-        for report in reports.values():
-            # A flow's state is what another process does until the claim is had; before, nothing is known.
-            report.source, report.target = "", ""
         self._running.reports = dict(reports)
         task_status.started()
         try:
@@ -67,6 +65,20 @@ class MirrorService:
                 await trio.sleep_forever()
         finally:
             self._running.reports = {}
+
+    async def _check_clients(self) -> None:
+        """Raises PluginError for settings of a client that cannot be used; it ends the start. Nothing is connected."""
+        for flow in self._plan.flows:
+            for alias, properties in (
+                (flow.source, flow.source_properties),
+                (flow.target, flow.target_properties),
+            ):
+                try:
+                    async with self._broker.peer(properties):
+                        pass
+                except PluginError as error:
+                    path = self._broker.settings.text(CONFIG)
+                    raise PluginError(f"{path}: of {alias} in {flow.name}: {line_of(error)}") from None
 
     # One flow
 

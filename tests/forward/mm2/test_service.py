@@ -306,3 +306,28 @@ def test_the_environment_names_the_file(tmp_path: Path, hub: BrokerProcess) -> N
     environ = {"KAFKA_LC_TOPIC_FORWARD_CONFIG": str(file)}
     with running_broker(tmp_path / "edge", environ=environ) as edge:
         assert set(flows(edge)) == {"source-cluster->target-cluster"}
+
+
+def test_settings_of_a_client_that_cannot_be_used_end_the_start(tmp_path: Path) -> None:
+    text = f"{MIRROR}there.security.protocol = SASL_PLAINTEXT\nthere.sasl.mechanism = GSSAPI\n"
+    with (
+        pytest.raises(RuntimeError, match=r"mirror\.properties: of there in here->there: .*GSSAPI"),
+        forwarding(tmp_path, text, topics={}, there="127.0.0.1:1"),
+    ):
+        pass
+
+
+def test_this_broker_by_another_address_is_taken_in_process(tmp_path: Path, hub: BrokerProcess) -> None:
+    """127.0.0.2 is none that clients are told; the id of the cluster is its own."""
+    port = free_port()
+    file = tmp_path / "mirror.properties"
+    text = MIRROR.replace("{here}", f"127.0.0.2:{port}").replace("{there}", hub.address)
+    file.write_text(f"{text}topics = nothing\n")
+    settings = {
+        "listeners": f"PLAINTEXT://0.0.0.0:{port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "lc.topic.forward.config": str(file),
+    }
+    with running_broker(tmp_path / "edge", settings) as edge:
+        until(lambda: flows(edge)["here->there"]["source"] == "this broker", "the flow's source")
+        assert flows(edge)["here->there"]["target"] == hub.address
