@@ -44,6 +44,8 @@ GRACE_S: Final = 5.0
 REACT_S: Final = 0.1
 """Between two reactions to errors of partitions."""
 _SMALLEST_LIMIT: Final = 1024
+_SMALLEST_READ: Final = 128 << 10
+_LARGEST_READ: Final = 1 << 20
 
 
 @dataclass(slots=True)
@@ -141,7 +143,11 @@ class Copying:
             self._progress = Progress(spec.name, cluster, source_id, positions, report)
             self._progress.on_settled = self._on_settled
             reader = await stack.enter_async_context(
-                self._source.reader(committed=spec.read_committed, max_bytes=max(spec.buffer_bytes // 4, 1))
+                self._source.reader(
+                    committed=spec.read_committed,
+                    max_bytes=max(spec.buffer_bytes // 4, 1),
+                    partition_bytes=self._partition_bytes(),
+                )
             )
             maker = self._maker()
             stack.callback(maker.close)
@@ -153,6 +159,7 @@ class Copying:
                 on_read=self._on_read,
                 on_error=self._on_error,
                 on_wait=self._on_wait,
+                on_held=self._on_held,
                 on_epoch=self._on_epoch,
                 broken=self._job.broken,
             )
@@ -186,6 +193,11 @@ class Copying:
             dead_letter_topic=spec.dead_letter_topic,
             with_digest=spec.source_id is not None,
         )
+
+    def _partition_bytes(self) -> int:
+        """So much that every partition has its share of each read: a Produce request has a batch of each."""
+        share = self._spec.buffer_bytes // 8 // max(len(self._plan.partitions), 1)
+        return min(max(share, _SMALLEST_READ), _LARGEST_READ)
 
     # Where to begin
 
@@ -386,7 +398,9 @@ class Copying:
         report = self._report.partitions.get(read.partition)
         if report is not None:
             report.end = read.high_watermark
-        self._report.buffered_bytes = self._intake.held
+
+    def _on_held(self, size: int) -> None:
+        self._report.buffered_bytes = size
 
     def _on_wait(self, why: str | None) -> None:
         """A filter cannot judge yet, or again."""
@@ -397,7 +411,6 @@ class Copying:
     def _on_settled(self) -> None:
         self.has_moved = True
         self._moved.set()
-        self._report.buffered_bytes = self._intake.held
         self._check_end()
 
     def _check_end(self) -> None:

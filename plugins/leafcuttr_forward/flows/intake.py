@@ -38,6 +38,7 @@ class Intake:
         on_epoch: Callable[[TopicPartition, int, int], Awaitable[bool]],
         broken: set[tuple[TopicPartition, int]],
         on_wait: Callable[[str | None], None],
+        on_held: Callable[[int], None],
     ) -> None:
         import trio
 
@@ -48,6 +49,7 @@ class Intake:
         self._on_read = on_read
         self._on_error = on_error
         self._on_wait = on_wait
+        self._on_held = on_held
         self._on_epoch = on_epoch
         self._broken = broken
         self._poison: dict[TopicPartition, PoisonRecord] = {}
@@ -254,5 +256,6 @@ class Intake:
     def _wake(self) -> None:
         import trio
 
+        self._on_held(self.held)
         event, self._changed = self._changed, trio.Event()
         event.set()

@@ -18,7 +18,7 @@ from leafcuttr_forward.flows.rewriting import SMALL_RECORDS, Growing, Tail, is_w
 from leafcuttr_sdk.batches import BatchError, batches_in, encode_headers, encode_key
 from leafcuttr_sdk.batches.checksum import crc32c
 from leafcuttr_sdk.batches.compression import Codec
-from leafcuttr_sdk.batches.header import ATTRIBUTES_AT
+from leafcuttr_sdk.batches.header import ATTRIBUTES_AT, CODEC_MASK, TRANSACTIONAL
 from leafcuttr_sdk.batches.varints import VARINTS
 from leafcuttr_sdk.errors import BrokerError, CorruptMessage, PluginError
 from leafcuttr_sdk.filters import DeadLetter, FilterFailure, NotReady, Routed
@@ -62,7 +62,8 @@ class Piece(NamedTuple):
     """A batch for a partition of the target."""
 
     target: TopicPartition
-    batch: bytearray
+    batch: bytearray | memoryview
+    """As `leafcuttr_sdk.peers.Peer` takes it: whoever appends it sets producer, sequence, base offset and CRC."""
     records: int
 
 
@@ -91,7 +92,7 @@ class Portion:
     is_letter: bool = False
     """Whether it is the dead letter of a record that cannot be copied."""
 
-    def add(self, target: TopicPartition, batch: bytearray, records: int) -> None:
+    def add(self, target: TopicPartition, batch: bytearray | memoryview, records: int) -> None:
         self.pieces.append(Piece(target, batch, records))
         self.size += len(batch)
 
@@ -188,7 +189,7 @@ class Maker:
                 small.append(batch)
             else:
                 self._join(small, portion, target, limit)
-                portion.add(target, batch.as_new(), header.count)
+                portion.add(target, _as_it_is(batch), header.count)
                 portion.read_records += header.count
         self._join(small, portion, target, limit)
         if last is not None:
@@ -231,7 +232,7 @@ class Maker:
     def _join(self, small: "list[Batch]", portion: Portion, target: TopicPartition, limit: int) -> None:
         """One batch of several small ones; a single one as it is. Forgets them."""
         if len(small) == 1:
-            portion.add(target, small[0].as_new(), small[0].header.count)
+            portion.add(target, _as_it_is(small[0]), small[0].header.count)
             portion.read_records += small[0].header.count
         elif small:
             self._anew(small, portion, target, limit)
@@ -372,6 +373,14 @@ class Maker:
         target = TopicPartition(route.topic, source % route.partitions)
         sorted_out.add(target, route.limit, Codec.NONE, _time_of(letter, tail), encoded(letter))
         sorted_out.portion.dead_letters += 1
+
+
+def _as_it_is(batch: "Batch") -> bytearray | memoryview:
+    """A whole batch for another partition. What the target's end sets anyway is left as it is, and nothing is copied:
+    the transactional bit, producer, sequence, base offset, leader epoch and CRC."""
+    if batch.header.attributes & ~(CODEC_MASK | TRANSACTIONAL):
+        return batch.as_new()
+    return batch.data
 
 
 def _poisoned(read: "PeerRead", poison: PoisonRecord) -> tuple[Record, int]:

@@ -1,0 +1,156 @@
+"""Pause, resume and reset, as records at the target; and who has the flow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leafcuttr_forward.flows import control
+from leafcuttr_forward.flows.positions import read_entries
+from leafcuttr_forward.flows.report import FlowState
+from leafcuttr_sdk.peers import Peer
+from leafcuttr_sdk.types import TopicPartition
+from support.flows import (
+    contents,
+    fill,
+    flow_of,
+    flowing,
+    numbered,
+    two_clusters,
+    until_position,
+    until_state,
+)
+from support.waiting import eventually
+
+PARTITION = TopicPartition("orders", 0)
+
+
+async def test_a_flow_is_paused_and_goes_on(tmp_path: Path) -> None:
+    async with two_clusters(tmp_path) as ends:
+        await ends.source.create_topic("orders", partitions=1)
+        records = numbered(30)
+        await fill(ends.source, "orders", records[:10])
+        async with flowing(flow_of("orders"), ends.source, ends.target) as report:
+            await until_position(report, PARTITION, 10)
+            await control.pause(ends.target, "f", 1)
+            await control.pause(ends.target, "another", 1)
+            await until_state(report, FlowState.PAUSED)
+            await fill(ends.source, "orders", records[10:20])
+        assert await control.is_paused(ends.target, "f")
+        async with flowing(flow_of("orders"), ends.source, ends.target) as report:
+            await until_state(report, FlowState.PAUSED)  # it outlasts the process
+            await fill(ends.source, "orders", records[20:])
+            assert report.partitions == {}
+            await control.resume(ends.target, "f", 2)
+            await until_position(report, PARTITION, 30)
+        assert not await control.is_paused(ends.target, "f")
+        assert await contents(ends.target, "orders") == records
+
+
+async def is_reset(target: Peer) -> bool:
+    """Whether no reset of the flow is requested any more."""
+    entries = await read_entries(target, await control.requests_partition(target))
+    return control.Requests("f").reset_key not in entries
+
+
+@pytest.mark.parametrize(
+    ("to", "first"),
+    [("earliest", 0), ("latest", 20), (1, 0), (1 << 60, 20), ({PARTITION: 15}, 15)],
+    ids=str,
+)
+async def test_a_paused_flow_is_reset(tmp_path: Path, to: control.ResetTo, first: int) -> None:
+    async with two_clusters(tmp_path) as ends:
+        await ends.source.create_topic("orders", partitions=1)
+        records = numbered(25)
+        await fill(ends.source, "orders", records[:20])
+        async with flowing(flow_of("orders"), ends.source, ends.target) as report:
+            await until_position(report, PARTITION, 20)
+            await control.pause(ends.target, "f", 1)
+            await until_state(report, FlowState.PAUSED)
+            await control.reset(ends.target, "f", to, 2)
+            await eventually(lambda: is_reset(ends.target), "the request is taken back")
+            assert report.partitions[PARTITION].position == first
+            await control.resume(ends.target, "f", 3)
+            await fill(ends.source, "orders", records[20:])
+            await until_position(report, PARTITION, 25)
+        assert await contents(ends.target, "orders") == records[:20] + records[first:]
+
+
+async def test_a_flow_that_runs_is_not_reset_until_it_is_paused(tmp_path: Path) -> None:
+    async with two_clusters(tmp_path) as ends:
+        await ends.source.create_topic("orders", partitions=1)
+        await fill(ends.source, "orders", numbered(20))
+        async with flowing(flow_of("orders"), ends.source, ends.target) as report:
+            await until_position(report, PARTITION, 20)
+            await control.reset(ends.target, "f", "earliest", 1)
+            await fill(ends.source, "orders", numbered(5))
+            await until_position(report, PARTITION, 25)
+            assert len(await contents(ends.target, "orders")) == 25
+            await control.pause(ends.target, "f", 2)
+            await eventually(lambda: report.partitions[PARTITION].position == 0, "it is reset")
+
+
+async def test_a_second_process_stands_by(tmp_path: Path) -> None:
+    async with two_clusters(tmp_path) as ends:
+        await ends.source.create_topic("orders", partitions=1)
+        records = numbered(20)
+        spec = flow_of("orders")
+        async with flowing(spec, ends.source, ends.target) as first:
+            await until_state(first, FlowState.RUNNING)
+            await fill(ends.source, "orders", records[:10])
+            async with flowing(spec, ends.source, ends.target) as second:
+                await until_position(first, PARTITION, 10)
+                assert second.state is FlowState.STANDING_BY
+        async with flowing(spec, ends.source, ends.target) as second:
+            await fill(ends.source, "orders", records[10:])
+            await until_position(second, PARTITION, 20)
+        assert await contents(ends.target, "orders") == records
+
+
+async def test_the_second_takes_over(tmp_path: Path) -> None:
+    import trio
+
+    async with two_clusters(tmp_path) as ends:
+        await ends.source.create_topic("orders", partitions=1)
+        records = numbered(20)
+        spec = flow_of("orders")
+        async with trio.open_nursery() as nursery:
+            first = await nursery.start(_held, spec, ends)
+            await until_state(first[0], FlowState.RUNNING)
+            async with flowing(spec, ends.source, ends.target) as second:
+                await fill(ends.source, "orders", records[:10])
+                await until_position(first[0], PARTITION, 10)
+                first[1].cancel()
+                await fill(ends.source, "orders", records[10:])
+                await until_position(second, PARTITION, 20)
+        assert await contents(ends.target, "orders") == records
+
+
+async def _held(spec: object, ends: object, *, task_status: object) -> None:
+    import trio
+
+    with trio.CancelScope() as scope:
+        async with flowing(spec, ends.source, ends.target) as report:  # type: ignore[arg-type, attr-defined]
+            task_status.started((report, scope))  # type: ignore[attr-defined]
+            await trio.sleep_forever()
+
+
+@pytest.mark.parametrize(
+    "to",
+    [None, "now", -1, True, 1.5, [1], [{"topic": "a"}], [{"topic": "a", "partition": 0, "offset": -1}], {}],
+    ids=str,
+)
+def test_requests_that_mean_nothing_are_none(to: object) -> None:
+    import json
+
+    requests = control.Requests("f")
+    requests.take_all({requests.reset_key: json.dumps({"to": to}).encode()})
+    assert requests.reset is None
+
+
+def test_requests_of_broken_records() -> None:
+    requests = control.Requests("f")
+    assert not requests.take_all({requests.reset_key: b"{", b"x": b"y"})
+    assert requests.take_all({b'{"flow":"f","request":"state"}': b'{"state":"paused"}'})
+    assert requests.paused

@@ -1,0 +1,126 @@
+"""Sources that are copies of each other, exchanged while the flow runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+
+from leafcuttr_forward.flows.report import FlowState
+from leafcuttr_forward.flows.switching import SourceSwitch
+from leafcuttr_sdk.peers import Peer
+from leafcuttr_sdk.types import TopicPartition
+from support.flows import (
+    Ends,
+    address_of,
+    contents,
+    fill,
+    flow_of,
+    flowing,
+    numbered,
+    peer_of,
+    two_clusters,
+    until_position,
+)
+from support.live_broker import serve_here
+from support.waiting import eventually
+
+PARTITION = TopicPartition("orders", 0)
+SPEC = flow_of("orders", source_id="copies", refresh_s=0.05)
+
+
+@asynccontextmanager
+async def copies(folder: Path) -> AsyncIterator[tuple[Ends, Peer]]:
+    """Source, target, and a second source."""
+    async with two_clusters(folder) as ends, trio.open_nursery() as nursery:
+        other = await serve_here(nursery, folder / "other")
+        async with peer_of(address_of(other)) as peer:
+            for one in (ends.source, peer):
+                await one.create_topic("orders", partitions=1)
+            yield ends, peer
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_switch_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    async with copies(tmp_path) as (ends, other):
+        records = numbered(60)
+        await fill(ends.source, "orders", records[:20])
+        await fill(other, "orders", records, together=7)  # the same records, in other batches
+        switch = SourceSwitch(ends.source)
+        async with flowing(SPEC, switch, ends.target) as report:
+            await until_position(report, PARTITION, 20)
+            switch.switch(other)
+            await until_position(report, PARTITION, 60)
+            assert (report.switches, report.source) == (1, other.name)
+        assert await contents(ends.target, "orders") == records
+        assert switch.refused == {}
+
+
+async def test_a_source_that_is_no_copy_is_refused(tmp_path: Path) -> None:
+    async with copies(tmp_path) as (ends, other):
+        records = numbered(60)
+        await fill(ends.source, "orders", records[:20])
+        await fill(other, "orders", numbered(30, first=500))
+        switch = SourceSwitch(ends.source)
+        told: list[str] = []
+        switch.on_refused.append(lambda peer, why: told.append(peer.name))
+        async with flowing(SPEC, switch, ends.target) as report:
+            await until_position(report, PARTITION, 20)
+            switch.switch(other)
+            await eventually(lambda: bool(switch.refused), "it is refused")
+            line = "orders-0: the record at offset 19 is another one than was copied"
+            assert switch.refused == {other.name: line}
+            assert report.trouble == line
+            switch.switch(ends.source)
+            await fill(ends.source, "orders", records[20:])
+            await until_position(report, PARTITION, 60)
+            assert report.trouble is None
+        assert await contents(ends.target, "orders") == records
+        assert other.name in told
+
+
+async def test_a_source_that_ends_before_the_position_is_waited_for(tmp_path: Path) -> None:
+    async with copies(tmp_path) as (ends, other):
+        records = numbered(60)
+        await fill(ends.source, "orders", records[:20])
+        await fill(other, "orders", records[:15])
+        switch = SourceSwitch(ends.source)
+        async with flowing(SPEC, switch, ends.target) as report:
+            await until_position(report, PARTITION, 20)
+            switch.switch(other)
+            await eventually(lambda: bool(report.troubles), "it is waited for")
+            assert report.troubles == ["orders-0: it ends at 15, before the position 20"]
+            await fill(other, "orders", records[15:])
+            await until_position(report, PARTITION, 60)
+        assert await contents(ends.target, "orders") == records
+
+
+async def test_a_restart_with_another_copy_goes_on(tmp_path: Path) -> None:
+    async with copies(tmp_path) as (ends, other):
+        records = numbered(60)
+        await fill(ends.source, "orders", records[:20])
+        await fill(other, "orders", records)
+        async with flowing(SPEC, ends.source, ends.target) as report:
+            await until_position(report, PARTITION, 20)
+        async with flowing(SPEC, other, ends.target) as report:
+            await until_position(report, PARTITION, 60)
+        assert await contents(ends.target, "orders") == records
+
+
+async def test_a_source_that_does_not_answer_is_left_at_once(tmp_path: Path) -> None:
+    async with copies(tmp_path) as (ends, other):
+        records = numbered(20)
+        await fill(other, "orders", records)
+        listener = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        port = listener[0].socket.getsockname()[1]
+        async with peer_of(f"127.0.0.1:{port}", **{"request.timeout.ms": "60000"}) as silent:
+            switch = SourceSwitch(silent)
+            async with flowing(SPEC, switch, ends.target) as report:
+                await eventually(lambda: report.state is FlowState.STARTING, "it begins")
+                switch.switch(other)
+                with trio.fail_after(20):
+                    await until_position(report, PARTITION, 20)
+        for one in listener:
+            await one.aclose()
