@@ -25,7 +25,7 @@ from leafcuttr_sdk.types import TopicPartition
 from support.broker_process import running_broker
 from support.cutting_proxy import CuttingProxy
 from support.remote_peers import new_batch, peer_at, read_to
-from support.waiting import within
+from support.waiting import eventually, within
 
 OpenPeer = Callable[..., AbstractAsyncContextManager[Peer]]
 
@@ -40,6 +40,30 @@ async def visible(peer: Peer, topic: str, partitions: int = 3) -> list[list[byte
     return [found[tp] for tp in tps]
 
 
+async def sees(peer: Peer, topic: str, *expected: list[bytes]) -> None:
+    """Readers of committed records see this in the first partitions: once the markers are written, which a cluster may
+    do behind the answer."""
+    found: list[list[bytes]] = []
+
+    async def same() -> bool:
+        found[:] = await visible(peer, topic)
+        return found[: len(expected)] == list(expected)
+
+    try:
+        await eventually(same, "what is visible", seconds=10)
+    except TimeoutError:
+        assert found[: len(expected)] == list(expected)
+
+
+async def committed(peer: Peer, group: str, expected: dict[TopicPartition, CommittedOffset]) -> None:
+    """The same of a group's offsets."""
+
+    async def same() -> bool:
+        return await peer.committed(group) == expected
+
+    await eventually(same, f"the offsets {expected}", seconds=10)
+
+
 async def test_all_of_it_is_visible_at_the_end_of_the_block(peer: Peer, topic: str) -> None:
     tps = [TopicPartition(topic, number) for number in range(3)]
     async with peer.transaction(f"x-{topic}") as producer:
@@ -50,9 +74,9 @@ async def test_all_of_it_is_visible_at_the_end_of_the_block(peer: Peer, topic: s
                 assert answers == [Appended(2 * number, 2 * number)] * 3
                 await transaction.append([new_batch(tps[0], b"more"), new_batch(tps[0], b"still")])
                 await transaction.append([])
-                assert (await visible(peer, topic))[1] == [b"%d" % before for before in range(number)]
+                await sees(peer, topic, [], [], [])
                 break
-    assert await visible(peer, topic) == [[b"0", b"more", b"still"], [b"0"], [b"0"]]
+    await sees(peer, topic, [b"0", b"more", b"still"], [b"0"], [b"0"])
 
 
 async def test_one_after_the_other(peer: Peer, topic: str) -> None:
@@ -63,8 +87,8 @@ async def test_one_after_the_other(peer: Peer, topic: str) -> None:
                 await transaction.append([new_batch(tp, b"%d" % number)])
             async with producer.begin():
                 pass  # one without records leaves nothing in the log
-    assert (await visible(peer, topic))[0] == [b"%d" % number for number in range(20)]
-    assert await peer.offsets({tp: LATEST}) == {tp: 40}
+    await sees(peer, topic, [b"%d" % number for number in range(20)])
+    assert await peer.offsets({tp: LATEST}, committed=True) == {tp: 40}
 
 
 async def test_what_the_block_raises_aborts_and_comes_out_as_it_is(peer: Peer, topic: str) -> None:
@@ -79,7 +103,7 @@ async def test_what_the_block_raises_aborts_and_comes_out_as_it_is(peer: Peer, t
                 async with producer.begin() as transaction:
                     await transaction.append([new_batch(tp, b"%d" % number)])
                     raise KeyError(number)
-    assert (await visible(peer, topic))[0] == [b"1", b"3", b"5"]
+    await sees(peer, topic, [b"1", b"3", b"5"])
 
 
 async def test_a_cancelled_block_is_aborted_at_once(peer: Peer, topic: str) -> None:
@@ -90,10 +114,14 @@ async def test_a_cancelled_block_is_aborted_at_once(peer: Peer, topic: str) -> N
                 await transaction.append([new_batch(tp, b"gone")])
                 scope.cancel()
                 await trio.lowlevel.checkpoint()
-        assert await peer.offsets({tp: LATEST}, committed=True) == {tp: 2}
+
+        async def ended() -> bool:
+            return await peer.offsets({tp: LATEST}, committed=True) == {tp: 2}
+
+        await eventually(ended, "the marker")
         async with producer.begin() as transaction:
             await transaction.append([new_batch(tp, b"kept")])
-    assert (await visible(peer, topic))[0] == [b"kept"]
+    await sees(peer, topic, [b"kept"])
 
 
 async def test_a_call_that_is_cancelled_leaves_nothing(peer: Peer, topic: str) -> None:
@@ -106,7 +134,7 @@ async def test_a_call_that_is_cancelled_leaves_nothing(peer: Peer, topic: str) -
                     await transaction.append([new_batch(tp, b"gone")])
         async with producer.begin() as transaction:
             await transaction.append([new_batch(tp, b"kept")])
-    assert (await visible(peer, topic))[0] == [b"kept"]
+    await sees(peer, topic, [b"kept"])
 
 
 async def test_it_can_be_aborted_by_hand(peer: Peer, topic: str) -> None:
@@ -116,7 +144,7 @@ async def test_it_can_be_aborted_by_hand(peer: Peer, topic: str) -> None:
         await transaction.abort()
         with pytest.raises(RuntimeError, match="has ended"):
             await transaction.append([new_batch(tp, b"more")])
-    assert (await visible(peer, topic))[0] == []
+    await sees(peer, topic, [])
 
 
 async def test_records_are_made_into_batches(peer: Peer, topic: str) -> None:
@@ -126,8 +154,11 @@ async def test_records_are_made_into_batches(peer: Peer, topic: str) -> None:
         assert [(each.partition, each.offset) for each in produced[:3]] == [(1, 0), (2, 0), (1, 1)]
         assert produced[0].timestamp == 77
         assert produced[1].timestamp > 10**12
-    found = await visible(peer, topic)
-    assert found[1][:2] == [b"a", b"c"]
+
+    async def there() -> bool:
+        return (await visible(peer, topic))[1][:2] == [b"a", b"c"]
+
+    await eventually(there, "the records")
     async with peer.transaction(f"x-{topic}") as producer:
         with pytest.raises(UnknownTopicOrPartition, match="there is no topic nowhere"):
             async with producer.begin() as transaction:
@@ -141,15 +172,15 @@ async def test_offsets_of_a_group_are_committed_with_it(peer: Peer, topic: str) 
             await transaction.append([new_batch(tp, b"a")])
             await transaction.commit_offsets(group, {tp: CommittedOffset(5, "m")})
             await transaction.commit_offsets(group, {})
-        assert await peer.committed(group) == {tp: CommittedOffset(5, "m")}
+        await committed(peer, group, {tp: CommittedOffset(5, "m")})
         with pytest.raises(KeyError):
             async with producer.begin() as transaction:
                 await transaction.commit_offsets(group, {tp: CommittedOffset(6)})
                 raise KeyError
-        assert await peer.committed(group) == {tp: CommittedOffset(5, "m")}
+        await committed(peer, group, {tp: CommittedOffset(5, "m")})
         async with producer.begin() as transaction:
             await transaction.commit_offsets(group, {tp: CommittedOffset(7)})
-        assert await peer.committed(group) == {tp: CommittedOffset(7)}
+        await committed(peer, group, {tp: CommittedOffset(7)})
         with pytest.raises(ValueError, match="are to be named"):
             async with producer.begin() as transaction:
                 await transaction.commit_offsets(group)
@@ -168,7 +199,7 @@ async def test_what_fails_aborts_and_the_end_says_why(peer: Peer, topic: str) ->
                     await transaction.append([new_batch(tp, b"d")])
         async with producer.begin() as transaction:
             await transaction.append([new_batch(tp, b"e")])
-    assert (await visible(peer, topic))[0] == [b"e"]
+    await sees(peer, topic, [b"e"])
 
 
 async def test_a_later_producer_fences_the_one_before(peer: Peer, topic: str, open_peer: OpenPeer) -> None:
@@ -183,7 +214,7 @@ async def test_a_later_producer_fences_the_one_before(peer: Peer, topic: str, op
         with pytest.raises(ProducerFenced):
             async with first.begin():
                 pass
-    assert (await visible(peer, topic))[0] == [b"a"]
+    await sees(peer, topic, [b"a"])
 
 
 async def test_the_commit_of_a_fenced_one_fails(peer: Peer, topic: str) -> None:
@@ -194,7 +225,7 @@ async def test_the_commit_of_a_fenced_one_fails(peer: Peer, topic: str) -> None:
                 await transaction.append([new_batch(tp, b"zombie")])
                 async with peer.transaction(name):
                     pass
-    assert (await visible(peer, topic))[0] == []
+    await sees(peer, topic, [])
 
 
 async def test_one_that_takes_too_long_is_aborted_and_the_next_may_begin(
@@ -210,7 +241,7 @@ async def test_one_that_takes_too_long_is_aborted_and_the_next_may_begin(
                         await trio.sleep(0.05)
         async with producer.begin() as transaction:
             await transaction.append([new_batch(tp, b"next")])
-    assert (await visible(peer, topic))[0] == [b"next"]
+    await sees(peer, topic, [b"next"])
 
 
 async def test_what_cannot_be_an_id_or_a_timeout(peer: Peer) -> None:

@@ -46,11 +46,13 @@ class Calls:
 
         return await until_answered(self.settings, attempt, timeout_s=timeout_s)
 
-    async def broker(self, node: int, request: Any, *, at_least: int = 0, at_most: int | None = None) -> Any:
+    async def broker(
+        self, node: int, request: Any, code_of: CodeOf = lambda _: (0, None), *, at_least: int = 0
+    ) -> Any:
         async def attempt(left_s: float) -> Any:
-            return await self.cluster.request(
-                request, node=node, at_least=at_least, at_most=at_most, timeout_s=left_s
-            )
+            response = await self.cluster.request(request, node=node, at_least=at_least, timeout_s=left_s)
+            _check(*code_of(response))
+            return response
 
         return await until_answered(self.settings, attempt)
 

@@ -31,9 +31,9 @@ async def group_ids(calls: Calls) -> list[str]:
     """See `leafcuttr_sdk.peers.Peer.groups`."""
     found: set[str] = set()
     for broker in (await calls.metadata([])).brokers:
-        response = await calls.broker(broker.node_id, ListGroupsRequest())
-        if response.error_code:
-            raise refusal(response.error_code)
+        response = await calls.broker(
+            broker.node_id, ListGroupsRequest(), lambda response: (response.error_code, None)
+        )
         found |= {
             each.group_id
             for each in response.groups
