@@ -166,7 +166,7 @@ def tests(session: nox.Session) -> None:
 def parity(session: nox.Session) -> None:
     """Every API key and version against a real Apache Kafka, answers compared field by field; our commands on both."""
     install(session, "test")
-    session.run("pytest", "tests/parity", *COMMANDS, "--long", *session.posargs)
+    session.run("pytest", "tests/parity", "tests/client", *COMMANDS, "--long", *session.posargs)
 
 
 @nox.session

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from imports.graph import ROOT
 from leafcuttr.client.errors import ClientSettingError
-from leafcuttr.client.properties import addresses, client_settings, jaas_options
+from leafcuttr.client.known_names import KNOWN
+from leafcuttr.client.properties import (
+    _ALIASES,
+    _NUMBERS,
+    _TEXTS,
+    addresses,
+    client_settings,
+    jaas_options,
+)
 from leafcuttr.client.settings import ClientSasl, ClientSettings, ClientTls, HostPort, Pem
 
 HUB = {"bootstrap.servers": "hub:9092"}
@@ -278,3 +289,17 @@ def test_versions_of_tls() -> None:
     assert refused(security_protocol="SSL", ssl_enabled_protocols="TLSv1.1") == (
         "ssl.enabled.protocols=TLSv1.1: expected TLSv1.2 or TLSv1.3"
     )
+
+
+def test_the_page_of_settings_has_each_that_is_read() -> None:
+    page = (ROOT / "docs" / "reference" / "client-settings.md").read_text()
+    named = {*re.findall(r"`([a-z.]+\.[a-z.]+)`", page)}
+    read = {*_NUMBERS, *_TEXTS, *_ALIASES}
+    assert read <= named
+    assert {name for name in named - read if name in KNOWN} == {"connections.max.reauth.ms"} & KNOWN
+    defaults = ClientSettings(bootstrap=())
+    for name, number in _NUMBERS.items():
+        [line] = [line for line in page.splitlines() if line.startswith(f"| `{name}`")]
+        value = getattr(defaults, number.field)
+        cells = [cell.strip() for cell in line.split("|")]
+        assert cells[3] == str(-1 if value is None else round(value * number.unit)), name

@@ -3,7 +3,8 @@
     with secure_kafka(folder) as kafka:
         properties = kafka.client("SASL_SSL", "SCRAM-SHA-512")
 
-Users are `USER` with `PASSWORD` for each mechanism. The listener SHORT is SASL_PLAINTEXT with sessions of `SESSION_S`.
+Users are `USER` with `PASSWORD` for each mechanism. The listener SHORT is SASL_PLAINTEXT with sessions of `SESSION_S`;
+MTLS is SSL, and takes no client without a certificate.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ PLAIN_PASSWORD: Final = "open sesame"
 SESSION_S: Final = 2.0
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 SECURITY: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_PROTOCOLS: Final = {"SHORT": "SASL_PLAINTEXT", "MTLS": "SSL"}
+"""Of listeners that are not named as theirs."""
 _ITERATIONS: Final = {"SCRAM-SHA-256": 4096, "SCRAM-SHA-512": 8192}
 
 
@@ -44,10 +47,12 @@ class SecureKafka:
 
     def client(self, listener: str, mechanism: str | None = None) -> dict[str, str]:
         """The properties of a client, by Java's names."""
-        protocol = "SASL_PLAINTEXT" if listener == "SHORT" else listener
+        protocol = _PROTOCOLS.get(listener, listener)
         found = {"bootstrap.servers": self.address(listener), "security.protocol": protocol}
         if "SSL" in protocol:
             found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.ca)}
+        if listener == "MTLS":
+            found |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(self.own)}
         if mechanism is not None:
             found |= {"sasl.mechanism": mechanism, "sasl.jaas.config": jaas(mechanism)}
         return found
@@ -79,7 +84,7 @@ def secure_kafka(folder: Path) -> Iterator[SecureKafka]:
     authority.cert_pem.write_to_path(ca)
     server = _pem(authority, folder / "server.pem", "localhost", "127.0.0.1")
     own = _pem(authority, folder / "client.pem", "client.test")
-    ports = {name: free_port() for name in (*SECURITY, "SHORT") if name != "PLAINTEXT"}
+    ports = {name: free_port() for name in (*SECURITY, *_PROTOCOLS) if name != "PLAINTEXT"}
     with real_kafka(folder, *_settings(ports, server, ca), formatted=_users()) as kafka:
         yield SecureKafka({"PLAINTEXT": kafka.port, **ports}, ca, own)
 
@@ -93,14 +98,14 @@ def _settings(ports: dict[str, int], server: Path, ca: Path) -> Iterator[str]:
     )
     yield (
         "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,"
-        "SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,SHORT:SASL_PLAINTEXT"
+        "SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,SHORT:SASL_PLAINTEXT,MTLS:SSL"
     )
     yield f"sasl.enabled.mechanisms={','.join(MECHANISMS)}"
     yield "ssl.keystore.type=PEM"
     yield f"ssl.keystore.location={server}"
     yield "ssl.truststore.type=PEM"
     yield f"ssl.truststore.location={ca}"
-    yield "ssl.client.auth=requested"
+    yield "listener.name.mtls.ssl.client.auth=required"
     yield f"listener.name.short.connections.max.reauth.ms={round(SESSION_S * 1000)}"
     package = "org.apache.kafka.common.security"
     for listener in ("sasl_plaintext", "sasl_ssl", "short"):

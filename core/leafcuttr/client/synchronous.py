@@ -1,4 +1,4 @@
-"""One connection on a blocking socket, one request at a time: for commands, and for what looks at a server's protocol.
+"""One connection on a blocking socket, one request at a time: for commands, the doctor among them.
 
     with BlockingConnection(HostPort("hub", 9092), settings, timeout_s=15) as connection:
         response = connection.request(MetadataRequest(topics=[]))

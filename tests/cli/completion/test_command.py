@@ -114,3 +114,13 @@ def test_other_shells(command: Path) -> None:
     )
     assert refused.returncode == 2
     assert "bash" in refused.stderr
+
+
+@needs_bash
+def test_the_settings_of_the_client_in_the_line_hold(command: Path, own_address: str, topic: str) -> None:
+    create(own_address, topic)
+    line = ("topics", "describe", "-b", own_address, "-X")
+    assert complete(command, own_address, *line, "client.id=x", topic[:-1]) == [topic]
+    # What stands in the line cannot work here: neither names nor an error.
+    for wrong in ("security.protocol=SSL", "security.protocol=nonsense", "no.such.name=1"):
+        assert complete(command, own_address, *line, wrong, topic[:-1]) == []

@@ -1,17 +1,19 @@
 """Names of topics and groups for the shell to complete, got from the broker that the command line names.
 
 A shell must never wait or see an error for it: a broker that does not answer within a second completes nothing. It
-goes through `wire_client`, because librdkafka takes too long to load for the press of a key; so nothing is
-completed for listeners with TLS or SASL.
+goes through `wire_client`, because librdkafka takes too long to load for the press of a key. The settings of the client
+that stand in the line hold.
 """
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Final
 
 import click
 
+from leafcuttr.cli.common.client_properties import all_properties
 from leafcuttr.cli.common.failures import Failure
 from leafcuttr.cli.common.target import Target
 
@@ -25,16 +27,21 @@ DEFAULT_ADDRESS: Final = "localhost:9092"
 
 def complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Topics that begin so; internal ones only if the word begins with an underscore."""
-    return topics_at(_address(ctx), incomplete)
+    return _topics(lambda: _target_of(ctx), incomplete)
 
 
-def topics_at(address: str, incomplete: str) -> list[str]:
+def topics_at(
+    address: str, incomplete: str, properties: Sequence[str] = (), client_config: Path | None = None
+) -> list[str]:
     """The same, of the cluster at this address."""
+    return _topics(lambda: _target(address, properties, client_config), incomplete)
 
+
+def _topics(target: Callable[[], Target], incomplete: str) -> list[str]:
     def names() -> Iterable[str]:
         from leafcuttr.cli.common.wire_client.cluster import ClusterClient
 
-        with ClusterClient(_target(address)) as cluster:
+        with ClusterClient(target()) as cluster:
             return [name for name in cluster.topics() if incomplete or not name.startswith("__")]
 
     return _offer(names, incomplete)
@@ -42,17 +49,22 @@ def topics_at(address: str, incomplete: str) -> list[str]:
 
 def complete_groups(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Consumer groups that begin so."""
-    return groups_at(_address(ctx), incomplete)
+    return _groups(lambda: _target_of(ctx), incomplete)
 
 
-def groups_at(address: str, incomplete: str) -> list[str]:
+def groups_at(
+    address: str, incomplete: str, properties: Sequence[str] = (), client_config: Path | None = None
+) -> list[str]:
     """The same, of the cluster at this address."""
+    return _groups(lambda: _target(address, properties, client_config), incomplete)
 
+
+def _groups(target: Callable[[], Target], incomplete: str) -> list[str]:
     def names() -> Iterable[str]:
         from leafcuttr.cli.common.wire_client.cluster import ClusterClient
         from leafcuttr.wire.messages.list_groups import ListGroupsRequest
 
-        with ClusterClient(_target(address)) as cluster:
+        with ClusterClient(target()) as cluster:
             brokers = list(cluster.brokers())
             return [
                 group.group_id
@@ -70,7 +82,7 @@ def complete_transactional_ids(ctx: click.Context, param: click.Parameter, incom
         from leafcuttr.cli.common.wire_client.cluster import ClusterClient
         from leafcuttr.wire.messages.list_transactions import ListTransactionsRequest
 
-        with ClusterClient(_target(_address(ctx))) as cluster:
+        with ClusterClient(_target_of(ctx)) as cluster:
             brokers = list(cluster.brokers())
             return [
                 state.transactional_id
@@ -88,14 +100,16 @@ def _offer(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
     return found
 
 
-def _address(ctx: click.Context) -> str:
+def _target_of(ctx: click.Context) -> Target:
     # While a line is completed click parses it without calling anything: the options are in the context, and what the
     # person has not typed comes from the variable or the default as ever.
-    return str(ctx.params.get("address") or DEFAULT_ADDRESS)
+    given = ctx.params
+    address = str(given.get("address") or DEFAULT_ADDRESS)
+    return _target(address, given.get("properties") or (), given.get("client_config"))
 
 
-def _target(address: str) -> Target:
-    return Target(address, timeout=_patience())
+def _target(address: str, properties: Sequence[str], client_config: Path | None) -> Target:
+    return Target(address, all_properties(properties, client_config), timeout=_patience())
 
 
 def _patience() -> float:

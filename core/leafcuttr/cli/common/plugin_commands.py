@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from leafcuttr.cli.common.client_properties import all_properties
 from leafcuttr.cli.common.completion import DEFAULT_ADDRESS, groups_at, topics_at
 from leafcuttr.cli.common.failures import Failure, is_of_output, show_traceback
-from leafcuttr.cli.common.options.target import all_properties, check_utf8
+from leafcuttr.cli.common.options.target import check_utf8
 from leafcuttr.cli.common.output import print_json, print_table, printable, progress
 from leafcuttr.cli.common.target import Target
 from leafcuttr.runtime.described import first_of, is_of, words_of
@@ -124,7 +125,8 @@ class HostedCommand(CommandContext):
     def complete(self, context: click.Context, what: str, incomplete: str) -> list[str]:
         """Names for the shell. A command without the option may have an address of its own, which is not known."""
         address = str(self._all_given.get("address") or DEFAULT_ADDRESS)
-        return {"topics": topics_at, "groups": groups_at}[what](address, incomplete)
+        properties, file = self._all_given.get("properties") or (), self._all_given.get("client_config")
+        return {"topics": topics_at, "groups": groups_at}[what](address, incomplete, properties, file)
 
     @property
     def given_address(self) -> str | None:

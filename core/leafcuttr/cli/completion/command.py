@@ -14,8 +14,8 @@ def command(shell: str) -> None:
     """Print the script that lets a shell complete commands, options, topics and groups.
 
     Names of topics, groups and transactional ids come from the broker of --bootstrap-server or
-    LEAFCUTTR_BOOTSTRAP_SERVER, plaintext only; a broker that does not answer within a second, or the seconds of
-    LEAFCUTTR_COMPLETION_TIMEOUT, completes nothing.
+    LEAFCUTTR_BOOTSTRAP_SERVER, with what -X and --client-config say in the line; a broker that does not answer within a
+    second, or the seconds of LEAFCUTTR_COMPLETION_TIMEOUT, completes nothing.
 
     \b
     Examples:

@@ -11,8 +11,8 @@ from typing import Any, Final, TypeVar, cast
 
 import click
 
+from leafcuttr.cli.common.client_properties import all_properties
 from leafcuttr.cli.common.output import printable
-from leafcuttr.cli.common.pairs import read_properties
 from leafcuttr.cli.common.target import Target
 from leafcuttr_sdk import _cli_options as shared
 
@@ -42,11 +42,6 @@ def property_option(function: F) -> F:
     return cast(F, one(many(with_properties)))
 
 
-def all_properties(given: tuple[str, ...], file: Path | None) -> tuple[str, ...]:
-    """Those of the file, then those of the line. Raises click.UsageError."""
-    return (*(() if file is None else _settings_of(file)), *given)
-
-
 def check_utf8(given: Mapping[str, object]) -> None:
     """Raise click.UsageError for a word that is not UTF-8: names must be, and confluent-kafka crashes on others.
 
@@ -62,27 +57,6 @@ def check_utf8(given: Mapping[str, object]) -> None:
                     text.encode()
                 except UnicodeEncodeError:
                     raise click.UsageError(f"{printable(text)}: not UTF-8") from None
-
-
-def _settings_of(file: Path) -> tuple[str, ...]:
-    """The lines of a file of settings that say something. Raises click.UsageError.
-
-    A file whose name ends in .properties is read as Java reads it; of others each line is KEY=VALUE as it stands.
-    """
-    try:
-        if file.suffix == ".properties":
-            return tuple(f"{name}={value}" for name, value in read_properties(file).items())
-        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"--client-config {file}: {error}") from None
-    except ValueError as error:
-        raise click.UsageError(f"--client-config: a line is no KEY=VALUE: {error}") from None
-    words = [line for line in lines if line and not line.startswith(("#", "!"))]
-    for word in words:
-        if "=" not in word:
-            # Not the line itself: it may be half a password.
-            raise click.UsageError(f"--client-config {file}: a line is no KEY=VALUE")
-    return tuple("=".join(part.strip() for part in word.split("=", 1)) for word in words)
 
 
 def target_options(function: Command) -> Command:
