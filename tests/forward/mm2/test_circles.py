@@ -32,6 +32,7 @@ def link(pair: str, *expressions: str, exclude: str = "(?!)") -> Link:
         (["eu-.*"], ["eu.*"], True),
         (["eu.*"], ["eua*"], True),
         (["eux?"], ["eu"], True),
+        (["eux?.*"], ["eua.*"], True),
         ([".*-eu"], [".*-us"], False),
         ([".*-eu"], [".*u"], True),
         ([r".*\.eu"], [r".*\.us"], False),

@@ -11,6 +11,7 @@ import trio
 
 from forward.clusters import open_peer
 from leafcuttr.state.broker import Broker
+from leafcuttr_forward.flows.positions import batch_of
 from leafcuttr_forward.flows.report import Written
 from leafcuttr_forward.mm2.emitting import CheckpointEmitter, SyncEmitter, beat, keep_up
 from leafcuttr_forward.mm2.internal import records_of, writing
@@ -21,6 +22,7 @@ from leafcuttr_forward.relay.running import CommandClock
 from leafcuttr_sdk.errors import NotCoordinator, RequestTimedOut
 from leafcuttr_sdk.groups import CommittedOffset
 from leafcuttr_sdk.peers import Peer
+from leafcuttr_sdk.records import NewBatch
 from leafcuttr_sdk.types import TopicPartition
 from support.waiting import eventually
 
@@ -204,3 +206,17 @@ async def test_a_cluster_that_is_away_is_one_line(
         "heartbeats of a->b: nobody answers; it is tried again",
         "heartbeats of a->b: something else; it is tried again",
     ]
+
+
+async def test_what_was_aborted_is_no_record(serve: Serve) -> None:
+    """MirrorMaker with exactly once writes its checkpoints in transactions."""
+    async with open_peer({"bootstrap.servers": address(await serve())}) as peer:
+        await peer.create_topic("t", partitions=1)
+        async with peer.transaction("writer") as producer:
+            for key in (b"1", b"2", b"3"):
+                async with producer.begin() as transaction:
+                    batch = batch_of({key: b"v"}, CLOCK.now_ms())
+                    await transaction.append([NewBatch(TopicPartition("t", 0), batch)])
+                    if key == b"2":
+                        await transaction.abort()
+        assert [key for key, _ in await records_of(peer, "t")] == [b"1", b"3"]

@@ -345,7 +345,12 @@ def test_what_is_warned_of(line: str, said: str) -> None:
 
 def test_secrets_and_what_may_be_one_are_not_shown() -> None:
     text = f"{ON}a.sasl.jaas.configg = hunter2\nb.ssl.key.password = hunter2\na.ssl.keystore.password = ${{x:y}}\n"
-    assert "hunter2" not in "".join(finding.of("f") for finding in read_plan(text)[1])
+    text += (
+        "a->b.sasl.password = hunter2\nb.sasl.jaas.config = hunter2\nsasl.login.retry.backoff.ms = hunter3\n"
+    )
+    said = "".join(finding.of("f") for finding in read_plan(text)[1])
+    assert "hunter2" not in said and "sasl.password" in said
+    assert "hunter3" in said, "this is none"
 
 
 def test_names_of_older_versions_are_taken() -> None:

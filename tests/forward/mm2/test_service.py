@@ -331,3 +331,17 @@ def test_this_broker_by_another_address_is_taken_in_process(tmp_path: Path, hub:
     with running_broker(tmp_path / "edge", settings) as edge:
         until(lambda: flows(edge)["here->there"]["source"] == "this broker", "the flow's source")
         assert flows(edge)["here->there"]["target"] == hub.address
+
+
+def test_many_machines_with_one_file(tmp_path: Path) -> None:
+    """They have the same aliases, and are told apart by the ids of their clusters."""
+    text = f"{MIRROR}replication.policy.class = {IDENTITY_POLICY}\ntopics = work\n"
+    with running_broker(tmp_path / "there") as there:
+        names = {"topics": {"work": 1}, "there": there.address}
+        with (
+            forwarding(tmp_path / "one", text, **names) as one,  # type: ignore[arg-type]
+            forwarding(tmp_path / "two", text, **names) as two,  # type: ignore[arg-type]
+        ):
+            assert sorted(values(there.address, "work", 2 * COUNT)) == sorted([*VALUES, *VALUES])
+            for edge in (one, two):
+                assert flows(edge)["here->there"]["state"] == "running"

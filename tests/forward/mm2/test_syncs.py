@@ -31,6 +31,7 @@ def test_a_position_is_translated_by_the_last_sync_that_is_not_behind_it() -> No
 
 def test_a_source_that_begins_anew_makes_what_was_before_void() -> None:
     assert store_of((10, 3), (20, 8), (5, 9)).translate(T, 15) == 10
+    assert store_of((3, 1), (20, 8), (5, 9)).translate(T, 4) is None
     assert store_of((10, 30), (20, 8)).translate(T, 15) is None, "the target's topic was created anew"
 
 
