@@ -19,10 +19,17 @@ from leafcuttr_registry.storage import topics
 from leafcuttr_registry.storage.highest import HighestIds
 from leafcuttr_registry.storage.reader import Reader, TopicGoneError
 from leafcuttr_registry.storage.writer import Writer
-from leafcuttr_registry.subjects import deleting, karapace, references, registering, scopes
+from leafcuttr_registry.subjects import (
+    associating,
+    deleting,
+    karapace,
+    references,
+    registering,
+    scopes,
+)
 from leafcuttr_registry.subjects.config import LENIENT, POLICY, VALIDATE_FIELDS, Config
 from leafcuttr_registry.subjects.content import Content, reserved_messages
-from leafcuttr_registry.subjects.events import ConfigKey, Event, SchemaKey
+from leafcuttr_registry.subjects.events import AssociationKey, ConfigKey, Event, SchemaKey
 from leafcuttr_registry.subjects.names import DEFAULT, context_of, qualified, split
 from leafcuttr_registry.subjects.refusals import (
     STORE_FAILED,
@@ -33,7 +40,7 @@ from leafcuttr_registry.subjects.refusals import (
     no_subject,
 )
 from leafcuttr_registry.subjects.registering import Registration
-from leafcuttr_registry.subjects.state import State, Version
+from leafcuttr_registry.subjects.state import Association, State, Version
 from leafcuttr_registry.subjects.versions import LATEST
 
 if TYPE_CHECKING:
@@ -52,6 +59,7 @@ class Registry:
         self._writer = Writer(broker, self.reader)
         self._highest = HighestIds(broker, self.state)
         self._writing = trio.Lock()
+        self._associating = trio.Lock()
         self._subjects: dict[str, _Users] = {}
         self._closed = False
         self.trouble: str | None = None
@@ -277,6 +285,73 @@ class Registry:
         """Raises Refusal 42211."""
         async with self._decide():
             await self._write(deleting.delete_context(self.state, prefix))
+
+    # Associations
+
+    async def associate(
+        self, context: str, request: associating.Request, *, create: bool, dry_run: bool
+    ) -> list[tuple[Association, Version | None]]:
+        """What has been written, with the schemas that were registered for it: nothing where all was there, or with
+        `dry_run`. `context` is the prefix of subjects that name none. Raises Refusal, Incompatible."""
+        async with self._associating:
+            await self.reader.reach_end()
+            pending = await associating.decide(
+                self.state, context, request, self._is_registered, create=create
+            )
+            for wanted, subject, _ in pending:
+                if wanted.registration is not None:
+                    told = await self.why_not(subject, wanted.registration, None, normalize=wanted.normalize)
+                    if told:
+                        raise Incompatible(subject, told)
+            if dry_run or not pending:
+                return []
+            versions: list[Version | None] = []
+            for wanted, subject, _ in pending:
+                given = wanted.registration
+                versions.append(
+                    None if given is None else await self.register(subject, given, normalize=wanted.normalize)
+                )
+            events = associating.events_for(request, pending)
+            async with self._decide():
+                await self._write(events)
+            keys = [event.key for event in events if isinstance(event.key, AssociationKey)]
+            return [(self.state.associations[key], found) for key, found in zip(keys, versions, strict=True)]
+
+    async def delete_associations(
+        self, resource: str, kind: str, parts: Sequence[str], *, cascade: bool, dry_run: bool
+    ) -> None:
+        """With `cascade` the subjects of STRONG ones are deleted for good too. Raises Refusal."""
+        async with self._associating:
+            await self.reader.reach_end()
+            found = associating.listed(self.state, resource=resource, kind=kind, parts=parts)
+            if not found:
+                raise associating.not_there(resource)
+            for each in found:
+                associating.check_deletion(self.state, each, cascade=cascade)
+            if dry_run:
+                return
+            async with self._decide():
+                await self._write([Event(each.key, None) for each in found])
+            for each in found:
+                subject = each.key.subject
+                if (
+                    cascade
+                    and each.value.lifecycle == associating.STRONG
+                    and scopes.mode_of(self.state, subject) != scopes.IMPORT
+                ):
+                    if self.state.has(subject, deleted=False):
+                        await self.delete_subject(subject, permanent=False)
+                    if self.state.has(subject, deleted=True):
+                        await self.delete_subject(subject, permanent=True)
+
+    async def _is_registered(self, subject: str, registration: Registration, normalize: bool) -> bool:
+        try:
+            await self.look_up(subject, registration, normalize=normalize)
+        except Refusal as refusal:
+            if refusal.code not in (40401, 40403):
+                raise
+            return False
+        return True
 
     # How
 

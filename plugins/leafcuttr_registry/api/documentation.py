@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from leafcuttr_registry.api.exchange import OFFERS
+from leafcuttr_registry.subjects.associating import LIFECYCLES, PARTS
 from leafcuttr_registry.subjects.config import LEVELS, POLICIES
 from leafcuttr_registry.subjects.scopes import MODES
 from leafcuttr_sdk.web import openapi
@@ -36,13 +37,19 @@ _PARAMETERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "version": {"type": "string", "description": "A number, or latest"},
     "id": WHOLE,
     "guid": {"type": "string", "format": "uuid"},
+    "namespace": TEXT,
+    "name": TEXT,
 }
 _QUERY: Final[Mapping[str, Mapping[str, Any]]] = {
     **dict.fromkeys(("offset", "limit"), WHOLE),
     **dict.fromkeys(
         ("subjectPrefix", "contextPrefix", "subject", "format", "referenceFormat", "ruleType"), TEXT
     ),
-    **{key: {"type": "array", "items": TEXT} for key in ("key", "value", "findTags")},
+    **dict.fromkeys(("resourceType", "context"), TEXT),
+    "lifecycle": {"enum": list(LIFECYCLES)},
+    "dryRun": FLAG,
+    "cascadeLifecycle": FLAG,
+    **{key: {"type": "array", "items": TEXT} for key in ("key", "value", "findTags", "associationType")},
     **dict.fromkeys(
         (
             *(
@@ -125,6 +132,29 @@ SCHEMAS: Final[Mapping[str, Any]] = {
     "Config": _some(compatibilityLevel=_LEVEL, **_CONFIG),
     "ConfigUpdate": _some(compatibility=_LEVEL, **_CONFIG),
     "Mode": _some(mode={"enum": [*MODES, None]}),
+    "Association": _some(
+        **dict.fromkeys(("subject", "guid", "resourceName", "resourceNamespace", "resourceId"), TEXT),
+        resourceType=TEXT,
+        associationType={"enum": list(PARTS)},
+        lifecycle={"enum": list(LIFECYCLES)},
+        frozen=FLAG,
+        createTs=WHOLE,
+        updateTs=WHOLE,
+    ),
+    "Associations": _some(
+        **dict.fromkeys(("resourceName", "resourceNamespace", "resourceId", "resourceType"), TEXT),
+        associations={
+            "type": "array",
+            "items": _some(
+                subject=TEXT,
+                associationType={"enum": list(PARTS)},
+                lifecycle={"enum": list(LIFECYCLES)},
+                frozen=FLAG,
+                normalize=FLAG,
+                schema={"type": "object"},
+            ),
+        },
+    ),
     "Compatibility": _some(is_compatible=FLAG, messages=_NAMES),
 }
 
@@ -152,6 +182,8 @@ def _operation(
 _SCHEMA: Final = ref("Schema")
 _PLACES: Final = {"type": "array", "items": _some(subject=TEXT, version=WHOLE, context=TEXT, id=WHOLE)}
 _ANY: Final[Mapping[str, Any]] = {}
+_ASSOCIATIONS: Final = {"type": "array", "items": ref("Association")}
+_ASSOCIATED: Final = f"resourceType associationType lifecycle {_PAGE}"
 _OPERATIONS: Final[Mapping[tuple[str, str], dict[str, Any]]] = {
     ("GET", "/"): _operation("Nothing", {"type": "object"}),
     ("POST", "/"): _operation("Nothing", {"type": "object"}),
@@ -250,6 +282,36 @@ _OPERATIONS: Final[Mapping[tuple[str, str], dict[str, Any]]] = {
         ("DELETE", path): _operation("Delete the mode", ref("Mode"), "recursive", 400, 404, 422, 500)
         for path in ("/mode", "/mode/{subject}")
     },
+    ("GET", "/associations/subjects/{subject}"): _operation(
+        "The associations of a subject", _ASSOCIATIONS, _ASSOCIATED, 400
+    ),
+    ("GET", "/associations/resources/{id}"): _operation(
+        "The associations of a resource", _ASSOCIATIONS, _ASSOCIATED, 400
+    ),
+    ("GET", "/associations/resources/{namespace}/{name}"): _operation(
+        "The associations of a resource by its name; - is any", _ASSOCIATIONS, _ASSOCIATED, 400
+    ),
+    ("POST", "/associations"): _operation(
+        "Associate a resource with subjects", ref("Associations"), "context dryRun", 409, body="Associations"
+    ),
+    ("PUT", "/associations/resources/{id}"): _operation(
+        "Associate it with more subjects, or change how",
+        ref("Associations"),
+        "context dryRun",
+        409,
+        body="Associations",
+    ),
+    ("DELETE", "/associations/resources/{id}"): _operation(
+        "Delete associations, and with cascadeLifecycle the subjects of STRONG ones",
+        None,
+        "resourceType associationType cascadeLifecycle dryRun",
+        400,
+        404,
+        409,
+        422,
+        500,
+        status=204,
+    ),
     ("GET", "/contexts"): _operation("Contexts", _NAMES, f"contextPrefix {_PAGE}", 400),
     ("DELETE", "/contexts/{context}"): _operation(
         "Delete a context without subjects", None, "", 400, 422, 500, status=204
@@ -261,5 +323,6 @@ def operation(method: str, path: str) -> dict[str, Any]:
     """What the document says of an endpoint."""
     found = _OPERATIONS[method, path]
     named = [name for name in _PARAMETERS if f"{{{name}}}" in path]
-    in_path = [{"name": name, "in": "path", "required": True, "schema": _PARAMETERS[name]} for name in named]
+    parameters = {**_PARAMETERS, "id": TEXT} if "/resources/" in path else _PARAMETERS
+    in_path = [{"name": name, "in": "path", "required": True, "schema": parameters[name]} for name in named]
     return {**found, "parameters": [*in_path, *found.get("parameters", ())]}

@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
 from leafcuttr_registry.api import (
+    associations,
     compatibility,
     config,
     contexts,
@@ -49,7 +50,17 @@ class Front:
         self._ready: dict[bytes, bytes] = {}
         self._ready_size = 0
         self._ready_of: object = None
-        for part in (server, schemas, subjects, versions, compatibility, config, mode, contexts):
+        for part in (
+            server,
+            schemas,
+            subjects,
+            versions,
+            compatibility,
+            config,
+            mode,
+            contexts,
+            associations,
+        ):
             part.attach(self._routes, self._api)
         add(self._routes, "GET", documentation.DOCUMENT, self._document)
         self._described: bytes | None = None
@@ -153,6 +164,8 @@ def _into_context(exchange: Exchange) -> None:
     elif b"subjects" in parts[:2] and len(parts) > parts.index(b"subjects") + 1 and parts[0] != b"schemas":
         at = parts.index(b"subjects") + 1
         parts[at] = _prefixed(prefix, parts[at])
+    elif parts[0] == b"associations":
+        query = b"&".join(part for part in (query, b"context=" + prefix) if part)
     elif parts[:2] == [b"schemas", b"ids"]:
         query = _with(query, b"subject", prefix)
     elif parts in ([b"schemas"], [b"subjects"]):

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from leafcuttr_registry.storage.jackson import read, write
 from leafcuttr_registry.subjects.events import (
+    AssociationKey,
     ClearSubjectKey,
     ConfigKey,
     ContextKey,
@@ -22,6 +23,9 @@ _OF_SUBJECTS: Final[dict[str, type[ConfigKey] | type[ModeKey] | type[ClearSubjec
     "CLEAR_SUBJECT": ClearSubjectKey,
 }
 _NAMES: Final = {kind: name for name, kind in _OF_SUBJECTS.items()}
+_ASSOCIATION: Final = (
+    *("tenant", "resourceName", "resourceNamespace", "resourceType", "associationType", "subject"),
+)
 _HIGHEST: Final = 2**31 - 1
 _MAGIC: Final = 1
 """Of schemas; other keys have 0. Records with another one come from a format that is not known."""
@@ -37,6 +41,8 @@ def encode(key: Key) -> bytes:
         return f'{{"keytype":"SCHEMA","subject":{write(key.subject)},"version":{key.version},"magic":1}}'.encode()
     if isinstance(key, ContextKey):
         return f'{{"keytype":"CONTEXT","tenant":{write(key.tenant)},"context":{write(key.context)},"magic":0}}'.encode()
+    if isinstance(key, AssociationKey):
+        return write({"keytype": "ASSOC", **dict(zip(_ASSOCIATION, key, strict=True)), "magic": 0}).encode()
     members: dict[str, Any] = {"keytype": key.keytype if isinstance(key, OtherKey) else "NOOP"}
     if isinstance(key, DeleteSubjectKey):
         members = {"keytype": "DELETE_SUBJECT", "subject": key.subject}
@@ -71,6 +77,8 @@ def decode(data: bytes) -> Key:
         return DeleteSubjectKey(subject)
     if kind == "CONTEXT" and isinstance(members.get("context"), str):
         return ContextKey(str(members.get("tenant") or "default"), members["context"])
+    if kind == "ASSOC" and all(isinstance(members.get(name), str) for name in _ASSOCIATION):
+        return AssociationKey(*(members[name] for name in _ASSOCIATION))
     return OtherKey(kind)
 
 

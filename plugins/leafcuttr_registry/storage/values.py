@@ -8,6 +8,8 @@ from leafcuttr_registry.storage.jackson import read, write
 from leafcuttr_registry.subjects.config import Config, read_stored
 from leafcuttr_registry.subjects.content import AVRO, Content
 from leafcuttr_registry.subjects.events import (
+    AssociationKey,
+    AssociationValue,
     ClearSubjectKey,
     ConfigKey,
     ContextKey,
@@ -44,6 +46,8 @@ def encode(event: Event) -> bytes | None:
             **_content(value.content),
             "deleted": value.deleted,
         }
+    elif isinstance(key, AssociationKey) and isinstance(value, AssociationValue):
+        members = _association(key, value)
     elif isinstance(value, Config):
         members |= value.members
     elif isinstance(value, str):
@@ -53,6 +57,23 @@ def encode(event: Event) -> bytes | None:
     elif isinstance(key, ContextKey):
         members = {"tenant": key.tenant, "context": key.context}
     return write(members).encode()
+
+
+def _association(key: AssociationKey, value: AssociationValue) -> dict[str, Any]:
+    created = {} if value.created is None else {"createTs": value.created}
+    return {
+        "subject": key.subject,
+        "guid": value.guid,
+        "tenant": key.tenant,
+        "resourceName": key.name,
+        "resourceNamespace": key.namespace,
+        "resourceId": value.resource,
+        "resourceType": key.kind,
+        "associationType": key.part,
+        "lifecycle": value.lifecycle,
+        "frozen": value.frozen,
+        **created,
+    }
 
 
 def _content(content: Content) -> dict[str, Any]:
@@ -79,6 +100,8 @@ def decode(key: Key, data: bytes | None) -> Value:
         return _schema(members)
     if isinstance(key, ConfigKey):
         return read_stored(members)
+    if isinstance(key, AssociationKey):
+        return _read_association(members)
     if isinstance(key, ModeKey):
         mode = members.get("mode")
         if mode not in MODES:
@@ -88,6 +111,16 @@ def decode(key: Key, data: bytes | None) -> Value:
         return DeletedUpTo(_whole(members, "version"))
     assert isinstance(key, ClearSubjectKey | ContextKey)
     return Present()
+
+
+def _read_association(members: dict[str, Any]) -> AssociationValue:
+    guid, resource, lifecycle = members.get("guid"), members.get("resourceId") or "", members.get("lifecycle")
+    created = members.get("createTs")
+    if not isinstance(guid, str) or not isinstance(resource, str) or lifecycle not in ("STRONG", "WEAK"):
+        raise ValueError("it has no guid or no lifecycle")
+    if isinstance(created, bool) or not isinstance(created, int | None):
+        raise ValueError("its createTs is no number")
+    return AssociationValue(guid, resource, lifecycle, members.get("frozen") is True, created)
 
 
 def _schema(members: dict[str, Any]) -> SchemaValue:

@@ -44,6 +44,19 @@ class ContextKey(NamedTuple):
     context: str
 
 
+class AssociationKey(NamedTuple):
+    """The subject of a part of a resource: of the keys or values of a topic."""
+
+    tenant: str
+    name: str
+    namespace: str
+    kind: str
+    """`topic`"""
+    part: str
+    """`key` or `value`"""
+    subject: str
+
+
 class NoopKey(NamedTuple):
     """Nothing: registries write it to find the end of the topic."""
 
@@ -62,6 +75,19 @@ class SchemaValue(NamedTuple):
     deleted: bool = False
 
 
+class AssociationValue(NamedTuple):
+    """What an association has."""
+
+    guid: str
+    resource: str
+    """The id of the resource."""
+    lifecycle: str
+    """`STRONG` or `WEAK`"""
+    frozen: bool
+    created: int | None = None
+    """When, in ms; None: with this record, or the one before of this key."""
+
+
 class DeletedUpTo(NamedTuple):
     """The last version that is deleted."""
 
@@ -73,9 +99,17 @@ class Present(NamedTuple):
 
 
 Key: TypeAlias = (
-    SchemaKey | ConfigKey | ModeKey | DeleteSubjectKey | ClearSubjectKey | ContextKey | NoopKey | OtherKey
+    SchemaKey
+    | ConfigKey
+    | ModeKey
+    | DeleteSubjectKey
+    | ClearSubjectKey
+    | ContextKey
+    | AssociationKey
+    | NoopKey
+    | OtherKey
 )
-Value: TypeAlias = SchemaValue | Config | str | DeletedUpTo | Present | None
+Value: TypeAlias = SchemaValue | Config | AssociationValue | str | DeletedUpTo | Present | None
 
 
 class Event(NamedTuple):

@@ -6,11 +6,13 @@ each moment, as it was or as it will be.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from leafcuttr_registry.subjects.config import Config
 from leafcuttr_registry.subjects.content import Content
 from leafcuttr_registry.subjects.events import (
+    AssociationKey,
+    AssociationValue,
     ClearSubjectKey,
     ConfigKey,
     ContextKey,
@@ -56,6 +58,15 @@ class IdEntry:
         self.places: Final[dict[SchemaKey, Version]] = {}
 
 
+class Association(NamedTuple):
+    """One that is there. Times are in ms."""
+
+    key: AssociationKey
+    value: AssociationValue
+    created: int
+    updated: int
+
+
 class Context:
     """The ids of a context. `highest` is the highest that was ever given."""
 
@@ -76,6 +87,7 @@ class State:
         self.contexts: Final[dict[str, Context]] = {}
         self.named: Final[dict[str, str]] = {}
         """Contexts that a CONTEXT record names, with the tenant it names."""
+        self.associations: Final[dict[AssociationKey, Association]] = {}
         self.configs: Final[dict[str | None, Config]] = {}
         self.modes: Final[dict[str | None, str]] = {}
         self.referrers: Final[dict[SchemaKey, dict[SchemaKey, None]]] = {}
@@ -158,6 +170,8 @@ class State:
             _put(self.modes, key.subject, value if isinstance(value, str) else None)
         elif isinstance(key, ContextKey):
             _put(self.named, key.context, None if value is None else key.tenant)
+        elif isinstance(key, AssociationKey):
+            self._associate(key, value, timestamp)
         elif isinstance(key, DeleteSubjectKey) and isinstance(value, DeletedUpTo):
             for each in self.versions(key.subject):
                 if each.version <= value.version:
@@ -165,6 +179,16 @@ class State:
                     self._changed(context_of(key.subject), each.id)
         elif isinstance(key, ClearSubjectKey) and value is not None:
             self._clear(key)
+
+    def _associate(self, key: AssociationKey, value: Value, timestamp: int) -> None:
+        known = self.associations.get(key)
+        if not isinstance(value, AssociationValue):
+            self.associations.pop(key, None)
+            return
+        created = value.created
+        if created is None:
+            created = timestamp if known is None else known.created
+        self.associations[key] = Association(key, value, created, timestamp)
 
     def _schema(self, key: SchemaKey, value: Value, timestamp: int) -> None:
         if not isinstance(value, SchemaValue):
