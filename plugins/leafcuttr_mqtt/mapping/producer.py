@@ -1,14 +1,16 @@
 """Records on their way to another cluster: batches for an idempotent appender of a peer, with acks=all.
 
 Records wait by partition. What waits when the last batch of a partition is acknowledged makes the next one, so batches
-grow with the time that the cluster takes; batches of several partitions go together. A batch that is refused for what
-may be one record of it is sent again by halves. Topics are found, or made by the cluster, at their first record.
+grow with the time that the cluster takes; one that is large goes at once. Batches of several partitions go together. A
+batch that is refused for what may be one record of it is sent again by halves, and behind it what was refused because
+of it. Topics are found, or made by the cluster, at their first record.
 """
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from functools import partial
+from functools import lru_cache, partial
+from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
@@ -37,6 +39,15 @@ _MAX_BYTES: Final = 1_000_000
 """Of a record and of a batch, unless `message.max.bytes` says otherwise."""
 _RECORD_BYTES: Final = 40
 """What a record takes at most beside its key, value and headers."""
+_BATCH_BYTES: Final = 256 * 1024
+"""Of a batch, unless a record is larger or `batch.size` says otherwise: while one is written the next is made."""
+_ENOUGH_BYTES: Final = 64 * 1024
+"""What waits is sent beside other batches of its partition, if it is so much."""
+_UNDER_WAY: Final = 5
+"""Batches of a partition at a time."""
+_USUAL_HEADERS: Final = 4
+"""Those that say of a message what its publisher and its topic are: many messages have the same."""
+_SHORT: Final = 200
 _TELL_AT_ONCE: Final = 500
 _COMPRESS_HERE: Final = 16 * 1024
 
@@ -62,17 +73,54 @@ class _Record(NamedTuple):
     told: Told
 
 
-class _Partition:
-    """Records of one partition: those that wait, and whether a batch is under way. `most` is how many the next batch
-    may have, while the record is looked for that a batch was refused for."""
+class _Sending:
+    """One batch, and what the cluster says of it."""
 
-    __slots__ = ("busy", "most", "name", "waiting")
+    __slots__ = ("answer", "batch", "records")
+
+    def __init__(self, records: list[_Record]) -> None:
+        self.records = records
+        self.batch = bytearray()
+        self.answer: Appended | BrokerError | None = None
+
+
+class _Partition:
+    """Records of one partition: those that wait, with their size, and the batches under way, in their order. `most` is
+    how many the next batch may have, while the record is looked for that a batch was refused for. `again` are those of
+    batches that came back, to go before those that wait once nothing is under way."""
+
+    __slots__ = ("again", "bytes", "most", "name", "under_way", "waiting")
 
     def __init__(self, name: TopicPartition) -> None:
         self.name = name
         self.waiting: deque[_Record] = deque()
-        self.busy = False
+        self.bytes = 0
+        self.under_way: deque[_Sending] = deque()
+        self.again: list[_Record] | None = None
         self.most = _MAX_COUNT
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a batch can be sent."""
+        if not self.under_way:
+            return bool(self.waiting)
+        return self.again is None and self.bytes >= _ENOUGH_BYTES and len(self.under_way) < _UNDER_WAY
+
+    def add(self, record: _Record) -> None:
+        self.waiting.append(record)
+        self.bytes += record.size
+
+    def take(self) -> _Record:
+        record = self.waiting.popleft()
+        self.bytes -= record.size
+        return record
+
+    def come_back(self) -> None:
+        """Nothing is under way: what came back is sent first."""
+        if self.again is not None:
+            self.waiting.extendleft(reversed(self.again))
+            self.bytes += sum(each.size for each in self.again)
+            self.again = None
 
 
 class _Topic:
@@ -88,12 +136,6 @@ class _Topic:
         self.partitions: dict[int, _Partition] = {}
         self.sticky = Sticky()
         self.waiting: deque[_Record] = deque()
-
-
-class _Sending(NamedTuple):
-    partition: _Partition
-    records: list[_Record]
-    batch: bytearray
 
 
 class ClusterProducer:
@@ -117,8 +159,9 @@ class ClusterProducer:
         }
         self._timeout_s: Final = MESSAGE_TIMEOUT_MS / 1000
         self._max_bytes = max_bytes
-        self._linger_s = 0.001
+        self._linger_s = 0.0
         self._record_bytes = _MAX_BYTES
+        self._batch_bytes = _BATCH_BYTES
         self._codec = Codec.NONE
         self._topics: dict[str, _Topic] = {}
         self._bytes = self._count = 0
@@ -151,7 +194,10 @@ class ClusterProducer:
     ) -> None:
         """Take a record without waiting. `told` is called once its outcome is known, at once if it is not taken, unless
         `run` has ended."""
-        row = (value, encode_key(key), encode_headers(headers), time_ms)
+        usual = len(headers) == _USUAL_HEADERS and all(
+            len(content or b"") <= _SHORT for _, content in headers
+        )
+        row = (value, encode_key(key), (_remembered if usual else encode_headers)(headers), time_ms)
         size = len(value) + len(row[1]) + len(row[2]) + _RECORD_BYTES
         if size + HEADER_SIZE > self._record_bytes:
             limit = f"a record of {size} bytes is larger than message.max.bytes, {self._record_bytes}"
@@ -165,7 +211,7 @@ class ClusterProducer:
         found = self._topics.get(topic)
         if found is None:
             found = self._topics[topic] = _Topic(topic)
-        found.waiting.append(_Record(key, row, size, trio.current_time(), told))
+        found.waiting.append(_Record(key, row, size, monotonic(), told))
         self._stirred.set()
 
     # The task
@@ -185,7 +231,7 @@ class ClusterProducer:
                 task_status.started()
                 while True:
                     await self._stirred.wait()
-                    await trio.sleep(self._linger_s)
+                    await trio.sleep(self._linger_s)  # at least until every task has had its turn
                     self._stirred = trio.Event()
                     await self._pass(peer, appender, nursery)
 
@@ -194,7 +240,7 @@ class ClusterProducer:
         given = self._properties
         codec = given.get("compression.type", given.get("compression.codec", "none"))
         try:
-            self._linger_s = float(given.get("linger.ms", given.get("queue.buffering.max.ms", "1"))) / 1000
+            self._linger_s = float(given.get("linger.ms", given.get("queue.buffering.max.ms", "0"))) / 1000
             self._record_bytes = int(given.get("message.max.bytes", str(_MAX_BYTES)))
             self._codec = Codec[codec.upper()]
         except (KeyError, ValueError):
@@ -205,18 +251,25 @@ class ClusterProducer:
     async def _pass(self, peer: "Peer", appender: "PeerAppender", nursery: trio.Nursery) -> None:
         """Send what can be sent now."""
         now = trio.current_time()
-        sendings: list[_Sending] = []
+        partitions: list[_Partition] = []
         for topic in list(self._topics.values()):
             if topic.waiting and now - topic.found_at > _KNOWN_S and not topic.is_looked_for:
                 topic.is_looked_for = True
                 nursery.start_soon(self._look_for, peer, topic)
-            if topic.count:
+            if topic.count and topic.waiting:
                 _distribute(topic)
-            for partition in topic.partitions.values():
-                if partition.waiting and not partition.busy:
-                    sendings.append(await self._batch(partition))
-        if sendings:
-            nursery.start_soon(self._append, appender, sendings)
+            partitions += topic.partitions.values()
+        while partitions := [each for each in partitions if each.is_ready]:
+            sendings: list[tuple[_Partition, _Sending]] = []
+            size = 0
+            for number, partition in enumerate(partitions, 1):
+                sending = await self._batch(partition)
+                sendings.append((partition, sending))
+                size += len(sending.batch)
+                if size >= _ENOUGH_BYTES or number == len(partitions):
+                    nursery.start_soon(self._append, appender, sendings)
+                    sendings, size = [], 0
+                    await trio.lowlevel.checkpoint()
 
     async def _look_for(self, peer: "Peer", topic: _Topic) -> None:
         error: DeliveryError | None = None
@@ -238,50 +291,64 @@ class ClusterProducer:
         self._stirred.set()
 
     async def _batch(self, partition: _Partition) -> _Sending:
-        """The next batch of a partition, which is busy from now on."""
-        partition.busy = True
-        records: list[_Record] = []
-        size = HEADER_SIZE
+        """The next batch of a partition, which is under way from now on."""
+        records = [partition.take()]
+        size = HEADER_SIZE + records[0].size
         while partition.waiting and len(records) < partition.most:
             size += partition.waiting[0].size
-            if records and size > self._record_bytes:
+            if size > self._batch_bytes:
                 break
-            records.append(partition.waiting.popleft())
+            records.append(partition.take())
+        sending = _Sending(records)
+        partition.under_way.append(sending)
         builder = BatchBuilder()
         for start in range(0, len(records), _TELL_AT_ONCE):
+            if start:
+                await trio.lowlevel.checkpoint()
             builder.extend_encoded([each.row for each in records[start : start + _TELL_AT_ONCE]])
-            await trio.lowlevel.checkpoint()
-        batch = builder.finish()
+        sending.batch = builder.finish()
         if self._codec is not Codec.NONE:
-            compressed = partial(_compressed, batch, self._codec)
-            batch = (
-                compressed() if len(batch) <= _COMPRESS_HERE else await trio.to_thread.run_sync(compressed)
-            )
-        return _Sending(partition, records, batch)
+            compressed = partial(_compressed, sending.batch, self._codec)
+            small = len(sending.batch) <= _COMPRESS_HERE
+            sending.batch = compressed() if small else await trio.to_thread.run_sync(compressed)
+        return sending
 
-    async def _append(self, appender: "PeerAppender", sendings: Sequence[_Sending]) -> None:
-        answers = await appender.append([NewBatch(each.partition.name, each.batch) for each in sendings])
-        for sending, answer in zip(sendings, answers, strict=True):
-            await self._settle(sending.partition, sending.records, answer)
+    async def _append(
+        self, appender: "PeerAppender", sendings: "Sequence[tuple[_Partition, _Sending]]"
+    ) -> None:
+        batches = [NewBatch(partition.name, sending.batch) for partition, sending in sendings]
+        answers = await appender.append(batches)
+        for (partition, sending), answer in zip(sendings, answers, strict=True):
+            sending.answer, sending.batch = answer, bytearray()
+            while partition.under_way and (given := partition.under_way[0].answer) is not None:
+                await self._settle(partition, partition.under_way.popleft().records, given)
+                if not partition.under_way:
+                    partition.come_back()
         self._stirred.set()
 
     async def _settle(
         self, partition: _Partition, records: list[_Record], answer: Appended | BrokerError
     ) -> None:
-        error = None if isinstance(answer, Appended) else _error(answer)
-        if error is None:
+        """What the oldest batch under way came to."""
+        if isinstance(answer, Appended):
             partition.most = min(2 * partition.most, _MAX_COUNT)
-        elif error.code in CONCERNS_ONE and len(records) > 1:
+            await self._tell(records, None)
+            return
+        error, behind = _error(answer), partition.again is not None
+        partition.again = partition.again or []
+        if behind and error.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            partition.again += records
+            return
+        if error.code in CONCERNS_ONE and len(records) > 1:
             partition.most = len(records) // 2
-            partition.waiting.extendleft(reversed(records))
-            records = []
-        elif error.code == ErrorCode.REQUEST_TIMED_OUT:
-            late = trio.current_time() - self._timeout_s
-            while partition.waiting and partition.waiting[0].since <= late:
-                records.append(partition.waiting.popleft())
+            partition.again += records
+            return
+        if error.code == ErrorCode.REQUEST_TIMED_OUT:
+            late = monotonic() - self._timeout_s
+            while not partition.under_way and partition.waiting and partition.waiting[0].since <= late:
+                records.append(partition.take())
         elif error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             self._forget(partition.name.topic)
-        partition.busy = False
         await self._tell(records, error)
 
     def _forget(self, name: str) -> None:
@@ -301,6 +368,9 @@ class ClusterProducer:
             self._told_all.set()
 
 
+_remembered = lru_cache(maxsize=4096)(encode_headers)
+
+
 def _distribute(topic: _Topic) -> None:
     """Records that wait for their topic to their partitions."""
     count, partitions, usable = topic.count, topic.partitions, range(topic.count)
@@ -313,7 +383,7 @@ def _distribute(topic: _Topic) -> None:
         found = partitions.get(number)
         if found is None:
             found = partitions[number] = _Partition(TopicPartition(topic.name, number))
-        found.waiting.append(record)
+        found.add(record)
 
 
 def _compressed(batch: bytearray, codec: Codec) -> bytearray:

@@ -116,7 +116,7 @@ def settings() -> Iterator[Setting]:
         PROPERTIES,
         Type.PASSWORD,
         None,
-        "Any other property of librdkafka for that cluster, as security.protocol.",
+        "Any other property of a Kafka client (librdkafka's or Java's names) for that cluster, as security.protocol.",
         check_member=_why_no_property,
     )
     yield Setting(
