@@ -272,7 +272,7 @@ def first(row: str, number: int, ends: tuple[Peer, Peer], scale: float) -> Figur
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "config.toml"
             file.write_text(
-                f'[source]\nname="s"\nservers=["{ends[0].address}"]\n[target]\nname="t"\n'
+                f'[[sources]]\nname="s"\nservers=["{ends[0].address}"]\n[target]\nname="t"\n'
                 f'servers=["{ends[1].address}"]\n[topics]\n"{topic}"="{topic}"\n'
                 '[app]\nmetrics_server_addr="127.0.0.1:0"\n'
             )
