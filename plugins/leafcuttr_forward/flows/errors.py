@@ -75,7 +75,7 @@ def one_error() -> Iterator[None]:
         errors = [*_leaves(group)]
         if all(isinstance(error, Exception) for error in errors):
             raise min(errors, key=_weight) from None
-        rest = group.subgroup(lambda error: not isinstance(error, BrokerError))
+        rest = group.subgroup(lambda error: not isinstance(error, BrokerError | BaseExceptionGroup))
         raise (rest or group) from None
 
 
