@@ -334,6 +334,14 @@ def test_equal_lanes(lanes: list[int]) -> None:
     assert found == next((at for at, lane in enumerate(lanes) if lane), len(lanes))
 
 
+@pytest.mark.parametrize("cut", [1, 3, 150])
+def test_the_last_of_records_of_different_lengths_goes_beyond_the_end(cut: int) -> None:
+    records = [Record(n, 0, b"key%04d" % n, b"\0\0\0\0\1" + bytes(200 + n % 7)) for n in range(100)]
+    data = encoded(records)
+    with pytest.raises(MalformedRecord, match=r"record 99 claims \d+ bytes with \d+ left"):
+        peek_records(memoryview(data + bytes(300))[: len(data) - cut], 100, Peek(value_bytes=5))
+
+
 def test_it_takes_what_the_walk_over_records_takes() -> None:
     with pytest.raises(WireError):
         take_apart(b"\0", 1, 0)

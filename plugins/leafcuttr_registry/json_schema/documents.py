@@ -131,9 +131,6 @@ class Documents:
             self.registry = _metaschema_registry().with_resources(pairs).crawl()
         except ValueError as error:
             raise SchemaError(f"an id in the schema is no URI: {shortened(str(error))}") from None
-        except (AttributeError, KeyError, TypeError):
-            # It looks for ids before the metaschema is asked what may be where.
-            raise SchemaError("a keyword that needs a schema, or several, has something else") from None
 
         self.known = Known(set(), {})
         for one in (root, *others):

@@ -288,7 +288,8 @@ def _parts(
         if not isinstance(member, dict):
             raise _refused(place, member, f"{key} has to be {shape}")
         target = copy[key] = {}
-        for name, one in member.items():
+        # Lists first: `referencing` takes all for schemas where the first one is.
+        for name, one in sorted(member.items(), key=lambda each: not isinstance(each[1], list)):
             if (
                 shape in (_DEPENDENCIES, _DEPENDENCIES_OF_4)
                 and isinstance(one, list)

@@ -6,7 +6,7 @@ import pytest
 
 from leafcuttr_registry.subjects.content import Content
 from leafcuttr_registry.subjects.events import Event, SchemaKey, SchemaValue
-from leafcuttr_registry.subjects.references import numbered, resolve
+from leafcuttr_registry.subjects.references import identity, numbered, resolve
 from leafcuttr_registry.subjects.refusals import Refusal
 from leafcuttr_registry.subjects.state import State
 from leafcuttr_sdk.schemas import SchemaReference
@@ -32,6 +32,21 @@ def test_texts_of_all() -> None:
     assert found["a"].text == "A" and set(found["a"].references) == {"b", "c"}
     assert found["a"].references["b"].references["c"] is found["a"].references["c"]
     assert resolve(state, "x", ()) == {}
+
+
+def test_what_tells_a_schema_from_others_is_also_what_it_names() -> None:
+    """However far away: another schema may have taken the place of one."""
+    content = Content("AVRO", "X", A)
+    before = identity(state_of(c=[], b=["c"], a=["b"]), "x", content, {})
+    assert before == identity(state_of(c=[], b=["c"], a=["b"]), "x", content, {})
+    assert before != identity(state_of(c=[], b=["c"], a=["b", "c"]), "x", content, {})
+    state = state_of(c=[], b=["c"], a=["b"])
+    state.apply(Event(SchemaKey("c", 1), None))
+    state.apply(Event(SchemaKey("c", 1), SchemaValue(9, Content("AVRO", "OTHER"))))
+    known: dict[SchemaKey, bytes] = {}
+    assert before != identity(state, "x", content, known)
+    assert known.keys() == {SchemaKey(name, 1) for name in "abc"}
+    assert identity(state, "x", Content("AVRO", "X"), {}) == Content("AVRO", "X").digest
 
 
 def test_what_is_not_there_or_deleted() -> None:
