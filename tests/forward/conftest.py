@@ -48,6 +48,7 @@ def make_run(tmp_path: Path) -> MakeRun:
         *,
         pool: str = 'request_timeout = "5s"',
         more: str = "",
+        more_of_source: str = 'session_timeout = "5s"',
         options: RelayOptions | None = None,
         judge: Any = None,
         **given: Any,
@@ -57,7 +58,7 @@ def make_run(tmp_path: Path) -> MakeRun:
             *(f'"{source}" = "{to}"' for source, to in topics.items()),
             f'[source_pool]\nhealthcheck_interval = "200ms"\n{pool}',
             *(
-                f'[[sources]]\nname = "node{number}"\nservers = ["{address}"]\nsession_timeout = "5s"\n'
+                f'[[sources]]\nname = "node{number}"\nservers = ["{address}"]\n{more_of_source}\n'
                 for number, address in enumerate(sources, 1)
             ),
             f'[target]\nname = "hub"\nservers = ["{target}"]\n{more}',
