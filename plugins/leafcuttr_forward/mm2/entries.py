@@ -261,7 +261,7 @@ def why_not(kind: Kind, value: str, choices: tuple[str, ...] = (), minimum: int 
         if not re.fullmatch(r"[+-]?[0-9]{1,19}", value) or not low <= int(value) <= high:
             return f"allowed is a whole number from {low} to {high}"
     if choices and value.lower() not in {choice.lower() for choice in choices}:
-        return f"allowed are {', '.join(choices)}" if len(choices) > 1 else f"allowed is {choices[0]}"
+        return f"allowed {'is' if len(choices) == 1 else 'are'} {', '.join(choices)}"
     return None
 
 

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from leafcuttr_forward.mm2.plan import MirrorPlan, read_plan
+from leafcuttr_forward.mm2.plan import MirrorPlan
+from leafcuttr_forward.mm2.planning import read_plan
 from leafcuttr_forward.mm2.providers import resolver
 from leafcuttr_sdk.properties import parse_properties
 from leafcuttr_sdk.settings import FindingLevel, SettingFinding

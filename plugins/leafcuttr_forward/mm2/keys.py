@@ -2,7 +2,7 @@
 
 `KEYS` are those of MirrorMaker and its connectors, and ours; `worker_keys` has those of Connect's workers, in which
 MirrorMaker runs, `client_keys` those of Kafka's clients. Types and defaults are those of Kafka 4.3.1, which a test
-compares with its classes.
+compares with its classes. The module is long because it is one table.
 """
 
 from enum import Enum, Flag, auto

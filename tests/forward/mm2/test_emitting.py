@@ -15,7 +15,8 @@ from leafcuttr_forward.flows.positions import batch_of
 from leafcuttr_forward.flows.report import Written
 from leafcuttr_forward.mm2.emitting import CheckpointEmitter, SyncEmitter, beat, keep_up
 from leafcuttr_forward.mm2.internal import records_of, writing
-from leafcuttr_forward.mm2.plan import FlowPlan, HeartbeatPlan, MirrorPlan, read_plan
+from leafcuttr_forward.mm2.plan import FlowPlan, HeartbeatPlan, MirrorPlan
+from leafcuttr_forward.mm2.planning import read_plan
 from leafcuttr_forward.mm2.records import Checkpoint, Heartbeat, OffsetSync
 from leafcuttr_forward.mm2.syncs import SyncStore
 from leafcuttr_forward.relay.running import CommandClock

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr_forward.mm2.plan import read_plan
+from leafcuttr_forward.mm2.planning import read_plan
 from leafcuttr_forward.mm2.providers import resolver
 from leafcuttr_sdk.properties import parse_properties
 

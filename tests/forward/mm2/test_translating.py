@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leafcuttr_forward.mm2.plan import read_plan
+from leafcuttr_forward.mm2.planning import read_plan
 from leafcuttr_forward.mm2.records import Checkpoint, OffsetSync
 from leafcuttr_forward.mm2.syncs import SyncStore
 from leafcuttr_forward.mm2.translating import Checkpoints

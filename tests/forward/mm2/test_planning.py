@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from leafcuttr_forward.flows.spec import FlowSpec, Guarantee, Reaction, Start
-from leafcuttr_forward.mm2.plan import FlowPlan, MirrorPlan, read_plan
+from leafcuttr_forward.mm2.plan import FlowPlan, MirrorPlan
+from leafcuttr_forward.mm2.planning import read_plan
 from leafcuttr_sdk.settings import FindingLevel
 from support.pages import DOCS
 
