@@ -1,0 +1,189 @@
+"""What kaf-relay and Kafka Topic Mirror say of themselves, line by line: a test for each, which does all of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from functools import partial
+from pathlib import Path
+
+import trio
+
+import leafcuttr_forward
+from forward.clusters import LOGGER, create, open_peer, produce, until, values
+from forward.conftest import MakeRun, started
+from forward.nodes import nodes, write
+from leafcuttr_forward.mirror.ends import parse_end
+from leafcuttr_forward.mirror.spec import MirrorOptions, mirror_run
+from leafcuttr_forward.relay.keys import MECHANISMS
+from leafcuttr_forward.relay.plan import ClusterPlan, RetryPlan
+from leafcuttr_forward.relay.pool import Health
+from leafcuttr_forward.relay.properties import client_properties
+from leafcuttr_forward.relay.running import Run
+from leafcuttr_sdk.testing import run_command
+from support.broker_process import clean_environ
+from support.live_broker import LiveBroker
+from support.waiting import until as until_then
+
+RELAY, MIRROR, _ = leafcuttr_forward.leafcuttr_register_cli_commands()
+
+
+def has_copied(run: Run, count: int) -> bool:
+    return run.counters.total == count
+
+
+def is_read(run: Run, index: int) -> bool:
+    return run.pool.current == index
+
+
+async def get(run: Run, path: str) -> str:
+    def fetch() -> str:
+        host, port = run.addresses[0]
+        with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=30) as answer:
+            text: str = answer.read().decode()
+            return text
+
+    return await trio.to_thread.run_sync(fetch)
+
+
+async def test_kaf_relay(tmp_path: Path, make_run: MakeRun, hub: LiveBroker) -> None:
+    topic, copy = "topicA", "machineX_topicA"
+    async with nodes(tmp_path, 3, topic) as found:
+        run = make_run(
+            [each.address for each in found],
+            hub.address,
+            {topic: copy},
+            pool='request_timeout = "500ms"\noffset_lag_threshold = 20',
+            mode="failover",
+        )
+        async with started(run):
+            # Topic forwarding, to a topic of another name; offset tracking: nothing is copied twice below.
+            await until(partial(has_copied, run, 200), "the topic is forwarded")
+            # Metrics.
+            lines = (await get(run, "/metrics")).splitlines()
+            for number in ("0", "1"):
+                labels = f'destination="{copy}",partition="{number}",source="{topic}"'
+                assert f"kafka_relay_msg_count{{{labels}}} 100.0" in lines
+            # Failover in a round-robin fashion on failure of the current node; background health checks.
+            found[0].way.refuses = True
+            found[0].way.cut()
+            await until(partial(is_read, run, 1), "the next node is read")
+            for node in found:
+                await write(node, topic, 100, 150)
+            await until(partial(has_copied, run, 300), "what came is copied from there")
+            assert run.pool.sources[0].health is Health.DOWN
+            # Topic lag failover.
+            await write(found[2], topic, 150, 200)
+            await until(partial(is_read, run, 2), "the node that is ahead is read")
+            await until(partial(has_copied, run, 400), "what it has is copied")
+        for partition in (0, 1):
+            assert values_of(hub, copy, partition) == [f"{partition}:{number}" for number in range(200)]
+        # Stop at end, with a filter that is a plugin of a person's.
+        (tmp_path / "allowed.py").write_text("def IsAllowed(msg):\n    return msg.endswith(b'9')\n")
+        file = tmp_path / "single.toml"
+        file.write_text(
+            f'[app]\nmetrics_server_addr = ""\n[topics]\n{topic} = "filtered:0"\n[[sources]]\n'
+            f'servers = ["{found[2].direct}"]\n[target]\nservers = ["{hub.address}"]\n'
+        )
+        words = ("--config", str(file), "--mode", "single", "--stop-at-end", "--json")
+        done = await trio.to_thread.run_sync(
+            lambda: subprocess.run(
+                [
+                    sys.executable,
+                    "-m",
+                    "leafcuttr",
+                    "relay",
+                    *words,
+                    "--filter",
+                    str(tmp_path / "allowed.py"),
+                ],
+                env=clean_environ(),
+                check=False,
+                capture_output=True,
+                text=True,
+            )
+        )
+        assert done.returncode == 0, done.stderr
+        told = json.loads(done.stdout)
+        assert (told["read"], told["written"], told["dropped"]) == (400, 40, 360)
+    assert sorted(values_of(hub, "filtered", 0)) == sorted(
+        f"{partition}:{number}" for partition in (0, 1) for number in range(9, 200, 10)
+    )
+    # Authentication: with a real Kafka in relay/test_with_kafka.py.
+    for mechanism in MECHANISMS:
+        cluster = ClusterPlan("x", ("a:1",), 6.0, (mechanism, "u", "p"), False, "", "", "")
+        assert client_properties(cluster, RetryPlan(-1, False, 1, 1))["sasl.mechanism"] == mechanism
+
+
+def values_of(hub: LiveBroker, topic: str, partition: int) -> list[str]:
+    return values(hub.address, topic, partition)
+
+
+def test_kafka_topic_mirror(tmp_path: Path, edge: LiveBroker, hub: LiveBroker) -> None:
+    create(edge.address, "ktm", 3)
+    expected = [[f"{partition}:{number}" for number in range(3000)] for partition in range(3)]
+    for partition in range(3):
+        produce(edge.address, "ktm", expected[partition], partition)
+    # Topic to topic within a cluster; cluster to cluster.
+    done = run_command(MIRROR, f"{edge.address}/ktm", f"{edge.address}/ktm-again", "--stop-at-end")
+    assert done.status == 0, done.err
+    done = run_command(MIRROR, edge.address, hub.address, "--topics", "ktm-again", "--stop-at-end")
+    assert done.status == 0, done.err
+    for partition in range(3):
+        assert values(edge.address, "ktm-again", partition) == expected[partition]
+        assert values(hub.address, "ktm-again", partition) == expected[partition]
+    # No loss: what is committed at the source is at the target, when the process is killed too.
+    words = [
+        "mirror",
+        f"{edge.address}/ktm",
+        f"{hub.address}/ktm",
+        "--at-least-once",
+        "--metrics",
+        "127.0.0.1:0",
+    ]
+    program = [sys.executable, "-m", "leafcuttr", *words]
+    with subprocess.Popen(
+        [*program, "--throttle", "60000"], env=clean_environ(), stderr=subprocess.DEVNULL
+    ) as process:
+        until_then(lambda: copied(hub, "ktm") > 500, "some are copied")
+        os.kill(process.pid, signal.SIGKILL)
+    done_again = subprocess.run(
+        [*program, "--stop-at-end", "--json"],
+        env=clean_environ(),
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done_again.returncode == 0, done_again.stderr
+    for partition in range(3):
+        found = values(hub.address, "ktm", partition)
+        # In order, once the last ones that came again are left out.
+        assert list(dict.fromkeys(found)) == expected[partition]
+    # Consumed and produced are counted.
+    told = json.loads(done_again.stdout)
+    assert told["read"] == told["written"] > 0
+
+
+async def test_what_kafka_topic_mirror_counts(edge: LiveBroker, hub: LiveBroker) -> None:
+    """Messages consumed and produced, in Prometheus's format."""
+    await trio.to_thread.run_sync(create, edge.address, "ktm-counted")
+    await trio.to_thread.run_sync(produce, edge.address, "ktm-counted", ["a", "b", "c"])
+    source, target = parse_end(f"{edge.address}/ktm-counted"), parse_end(hub.address)
+    properties = {"bootstrap.servers": source.servers}, {"bootstrap.servers": target.servers}
+    options = MirrorOptions(name="ktm", metrics_address=("127.0.0.1", 0))
+    run = Run(mirror_run(source, target, properties, options), open_peer, LOGGER)
+    async with started(run):
+        await until(partial(has_copied, run, 3), "all is copied")
+        lines = (await get(run, "/metrics")).splitlines()
+    labels = '{flow="ktm",partition="0",topic="ktm-counted"}'
+    assert f"leafcuttr_forward_read_records_total{labels} 3.0" in lines
+    assert f"leafcuttr_forward_written_records_total{labels} 3.0" in lines
+
+
+def copied(hub: LiveBroker, topic: str) -> int:
+    logs = hub.broker.logs.logs
+    return hub.call(lambda: sum(log.log_end_offset for name, log in logs.items() if name.topic == topic))
