@@ -5,11 +5,12 @@ that it cannot handle.
 """
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, TypeAlias, cast
 
 from leafcuttr_filters.definitions.parsing import Definition
-from leafcuttr_filters.documents.by_schema import NotReadyYetError
+from leafcuttr_filters.documents.by_schema import NotReadyYetError, SchemaDocuments
 from leafcuttr_filters.documents.json_values import CannotFilterError, decoded
 from leafcuttr_sdk.conditions import Condition
 from leafcuttr_sdk.errors import PluginError
@@ -38,16 +39,28 @@ def make(definition: Definition, context: TopicContext) -> RecordFilter:
     made = getattr(importlib.import_module(f"leafcuttr_filters.{module}"), name)(context, definition.values)
     forget: Callable[[], None] | None = getattr(made, "forget", None)
     judge: Judge = made.filter if hasattr(made, "filter") else made
-    judge = _guarded(judge, definition)
     condition: Condition | None = definition.values["when"]
     if condition is not None:
-        judge = _conditional(judge, matcher(condition, context))
+        judge = _conditional(judge, matcher(condition, context, definition.values))
+    judge = _guarded(judge, definition)
     return cast("RecordFilter", MadeFilter(judge) if forget is None else MadeForgettingFilter(judge, forget))
 
 
-def matcher(condition: Condition, context: TopicContext) -> Callable[[Record], bool]:
-    """Whether the condition is true for a record, whose documents are those that other filters have made."""
+def matcher(
+    condition: Condition, context: TopicContext, values: Mapping[str, Any]
+) -> Callable[[Record], bool]:
+    """Whether the condition is true for a record, whose documents are those that other filters have made; by schema
+    where the filter reads so. Raises PluginError."""
     matches = condition.matches
+    if values.get("decode") == "schema":
+        part = values.get("part", "value")
+        documents = SchemaDocuments(context, part)
+
+        def matches_by_schema(record: Record) -> bool:
+            fields = _OfTopic(record, context.topic)
+            return matches(fields, document=partial(_document_by_schema, documents, part, record))
+
+        return matches_by_schema
     if "topic" not in condition.fields:
         return lambda record: matches(record, document=_document)
     topic = context.topic
@@ -76,6 +89,15 @@ class _OfTopic:
 def _document(_: str, data: bytes) -> Any:
     try:
         return decoded(data)
+    except CannotFilterError:
+        return None
+
+
+def _document_by_schema(documents: SchemaDocuments, of: str, record: Record, part: str, data: bytes) -> Any:
+    if part != of:
+        return _document(part, data)
+    try:
+        return documents.decoded(record, data)[0]
     except CannotFilterError:
         return None
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from leafcuttr_filters.documents.by_schema import SchemaDocuments
 from leafcuttr_filters.documents.fields import Path
 from leafcuttr_filters.documents.json_values import CannotFilterError, decoded, encoded
+from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.schemas import DataError
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.filters import TopicContext
-    from leafcuttr_sdk.records import Record
 
-Read: TypeAlias = "Callable[[Record, bytes], Any]"
+Read: TypeAlias = Callable[[Record, bytes], Any]
 """The document of the part of a record. Raises CannotFilterError, NotReadyYetError."""
-Change: TypeAlias = "Callable[[Any, Record], Any]"
+Change: TypeAlias = Callable[[Any, Record], Any]
 """What becomes of a document: the same object where nothing does."""
 
 
@@ -32,7 +32,7 @@ def changer(
     change: Change,
     *,
     hides: Callable[[bytes], bool] | None = None,
-) -> "Callable[[Record], Record]":
+) -> Callable[[Record], Record]:
     """A filter that changes the document of the part that `values` name. A record without that part passes.
 
     Of members that come twice the document has the last one, and the bytes have both. So a filter that is to take
@@ -42,7 +42,7 @@ def changer(
     if values["decode"] == "schema":
         return _by_schema(SchemaDocuments(context, values["part"]), change, is_key)
 
-    def changed(record: "Record") -> "Record":
+    def changed(record: Record) -> "Record":
         data = record.key if is_key else record.value
         if data is None:
             return record
@@ -53,7 +53,9 @@ def changer(
         new = encoded(after)
         if new == data:
             return record
-        return record._replace(key=new) if is_key else record._replace(value=new)
+        value, key, headers, timestamp = record
+        # Three times as quick as `_replace`.
+        return Record(value, new, headers, timestamp) if is_key else Record(new, key, headers, timestamp)
 
     return changed
 
@@ -68,8 +70,8 @@ def may_hold(paths: Iterable[Path]) -> Callable[[bytes], bool]:
     return holds
 
 
-def _by_schema(documents: SchemaDocuments, change: Change, is_key: bool) -> "Callable[[Record], Record]":
-    def changed(record: "Record") -> "Record":
+def _by_schema(documents: SchemaDocuments, change: Change, is_key: bool) -> Callable[[Record], Record]:
+    def changed(record: Record) -> "Record":
         data = record.key if is_key else record.value
         if data is None:
             return record

@@ -88,7 +88,7 @@ def _tests(context: TopicContext, values: Values) -> Iterator[Test]:
     if values["field"] is not None:
         yield _field_test(context, values)
     if values["condition"] is not None:
-        yield matcher(values["condition"], context)
+        yield matcher(values["condition"], context, values)
 
 
 def _header_test(name: str, texts: tuple[str, ...] | None, search: Search | None) -> Test:

@@ -172,5 +172,5 @@ def _may_match(values: Values) -> Callable[[bytes], bool]:
     """Whether there may be something to be covered in the bytes of a JSON document: it may also be escaped."""
     if values["regex"] is not None:
         return lambda _: True
-    quick = re.compile("|".join((r"\\", *(MAY_BE[name] for name in values["patterns"]))).encode())
-    return lambda data: quick.search(data) is not None
+    quick = [MAY_BE[name] for name in values["patterns"]]
+    return lambda data: b"\\" in data or any(test(data) for test in quick)

@@ -20,6 +20,8 @@ _PHONE: Final = re.compile(
     r"(?<![0-9+])\+[0-9](?:[ ().-]{0,2}[0-9]){6,14}(?![0-9])"
     r"|(?<![0-9+])(?:\([0-9]{3}\) ?|[0-9]{3}[ .-])[0-9]{3}[ .-][0-9]{4}(?![0-9])"
 )
+_GROUP_OF_THREE: Final = re.compile(r"[0-9]{3}[ .)-]")
+_THIRTEEN: Final = re.compile(r"[0-9](?:[ -]?[0-9]){12}")
 _DIGITS: Final = re.compile(r"[0-9]+(?:[ -][0-9]+)*")
 _LEAST, _MOST = 13, 19
 _LEAST_OF_GROUP: Final = 4
@@ -50,10 +52,14 @@ def cover_emails(text: str, cover: Cover) -> str:
 
 
 def cover_phones(text: str, cover: Cover) -> str:
+    if "+" not in text and _GROUP_OF_THREE.search(text) is None:
+        return text
     return _PHONE.sub(lambda found: cover(found[0]), text)
 
 
 def cover_cards(text: str, cover: Cover) -> str:
+    if _THIRTEEN.search(text) is None:
+        return text
     return _DIGITS.sub(lambda found: _in_run(found[0], cover), text)
 
 
@@ -95,9 +101,11 @@ PATTERNS: Final[dict[str, Callable[[str, Cover], str]]] = {
     "card": cover_cards,
     "phone": cover_phones,
 }
-MAY_BE: Final = {
-    "email": "@",
-    "card": r"[0-9](?:[ -]?[0-9]){12}",
-    "phone": r"\+[0-9]|[0-9]{3}[ .)-]+[0-9]",
+_LONG: Final = re.compile(rb"[0-9](?:[ -]?[0-9]){12}")
+_SHORT: Final = re.compile(rb"[0-9]{3}[ .)-]")
+MAY_BE: Final[dict[str, Callable[[bytes], bool]]] = {
+    "email": lambda data: b"@" in data,
+    "card": lambda data: _LONG.search(data) is not None,
+    "phone": lambda data: b"+" in data or _SHORT.search(data) is not None,
 }
-"""By pattern what has to be in a text in which it is found, as a regular expression that is quick."""
+"""By pattern whether it may be found in a text of these bytes: quicker than to look for it, in most texts."""

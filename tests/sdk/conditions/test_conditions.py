@@ -336,3 +336,18 @@ def test_only_values_of_one_type_compare(value: Any, literal: Any, sign: str) ->
     if isinstance(literal, str) and json.dumps(literal, ensure_ascii=False) != f'"{literal}"':
         return  # written with escapes, which mean something else
     assert condition.matches(record(json.dumps({"n": value}).encode())) is wanted
+
+
+def test_documents_that_are_there_already_are_taken() -> None:
+    """The text of a whole key or value is still made of its bytes."""
+    asked: list[tuple[str, bytes]] = []
+
+    def document(part: Literal["key", "value"], data: bytes) -> Any:
+        asked.append((part, data))
+        return {"a": part}
+
+    condition = condition_of('value.a == "value" and key.a == "key" and value == "v" and value.b == null')
+    assert condition.matches(record(b"v", b"k"), document=document)
+    assert asked == [("value", b"v"), ("key", b"k")]
+    assert condition_of("value.a == null and key.a == null").matches(record(None), document=document)
+    assert len(asked) == 2
