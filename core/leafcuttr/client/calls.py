@@ -8,7 +8,7 @@ import trio
 
 from leafcuttr.client.cluster import RemoteCluster
 from leafcuttr.client.codes import NEW_COORDINATOR, NEW_LEADER, PASSING_AT_LEADERS
-from leafcuttr.client.errors import ClientError, refusal
+from leafcuttr.client.errors import ClientError, UnreadableResponse, refusal
 from leafcuttr.client.protocol import VersionRanges
 from leafcuttr.client.retrying import until_answered
 from leafcuttr.errors import BrokerError, ErrorCode
@@ -41,7 +41,7 @@ class Calls:
             response = await self.cluster.request(
                 request, at_least=at_least, at_most=at_most, timeout_s=left_s
             )
-            _check(*code_of(response))
+            _check(*_code(code_of, response))
             return response
 
         return await until_answered(self.settings, attempt, timeout_s=timeout_s)
@@ -51,7 +51,7 @@ class Calls:
     ) -> Any:
         async def attempt(left_s: float) -> Any:
             response = await self.cluster.request(request, node=node, at_least=at_least, timeout_s=left_s)
-            _check(*code_of(response))
+            _check(*_code(code_of, response))
             return response
 
         return await until_answered(self.settings, attempt)
@@ -81,7 +81,7 @@ class Calls:
             except ClientError:
                 self.cluster.forget_controller()
                 raise
-            code, message = code_of(response)
+            code, message = _code(code_of, response)
             if code == ErrorCode.NOT_CONTROLLER:
                 self.cluster.forget_controller()
             _check(code, message)
@@ -114,7 +114,7 @@ class Calls:
             except ClientError:
                 self.cluster.forget_coordinator(kind, key)
                 raise
-            code, message = code_of(response)
+            code, message = _code(code_of, response)
             if code in NEW_COORDINATOR:
                 self.cluster.forget_coordinator(kind, key)
             _check(code, message)
@@ -184,6 +184,14 @@ class Calls:
             else:
                 led.setdefault(node, []).append(tp)
         return led
+
+
+def _code(code_of: CodeOf, response: Any) -> tuple[int, str | None]:
+    try:
+        return code_of(response)
+    except (ValueError, IndexError):
+        name = type(response).__name__
+        raise UnreadableResponse(f"a broker's {name} leaves out what it was requested for") from None
 
 
 def _check(code: int, message: str | None) -> None:

@@ -226,7 +226,7 @@ class _Member:
         self._id, self._generation = response.member_id, response.generation_id
         given = (
             assignments([(each.member_id, each.metadata) for each in response.members])
-            if response.leader == self._id
+            if response.leader == self._id and response.members
             else {}
         )
         sent_at = trio.current_time()

@@ -165,9 +165,14 @@ async def _until_writable(calls: Calls, name: str, partitions: int) -> None:
     backoff = RetryPauses(calls.settings)
     deadline = trio.current_time() + calls.settings.request_timeout_s
     while True:
-        (response,) = (await calls.metadata([name])).topics
-        led = [part for part in response.partitions if part.leader_id >= 0 and not part.error_code]
-        if not response.error_code and len(led) >= partitions:
+        found = [topic for topic in (await calls.metadata([name])).topics if topic.name == name]
+        led = [
+            part
+            for topic in found
+            for part in topic.partitions
+            if part.leader_id >= 0 and not part.error_code
+        ]
+        if len(led) >= partitions:
             return
         pause = backoff.next_s()
         if trio.current_time() + pause > deadline:

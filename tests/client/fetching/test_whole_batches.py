@@ -78,6 +78,15 @@ def test_older_formats_are_converted_and_may_be_mixed_with_the_new_one(magic: in
     assert (first_whole.next_offset, first_whole.leader_epoch) == (3, 3)
 
 
+def test_offsets_that_no_request_can_have() -> None:
+    data = batch(0, 2)
+    data[:8] = (2**63 - 2).to_bytes(8, "big")
+    with pytest.raises(WireError):
+        whole_batches(memoryview(data), 0)
+    data[:8] = (2**63 - 3).to_bytes(8, "big")
+    assert whole_batches(memoryview(data), 0).next_offset == 2**63 - 1
+
+
 @pytest.mark.parametrize("place", [8, 16, 23])
 def test_bytes_that_are_no_batch(place: int) -> None:
     data = batch(0)

@@ -19,6 +19,7 @@ from leafcuttr.wire.batch import (
 )
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.markers import read_marker
+from leafcuttr.wire.primitives import LONG_MAX
 from leafcuttr_sdk.records import AbortedRange
 
 _FRAME: Final = Struct(">qiib")
@@ -93,7 +94,7 @@ def _whole(data: bytearray | memoryview, last: int, position: int) -> Whole:
     base_offset, _, leader_epoch, _ = _FRAME.unpack_from(data, last)
     (delta,) = _LAST_OFFSET_DELTA.unpack_from(data, last)
     behind = base_offset + delta + 1
-    if base_offset < 0 or delta < 0:
+    if base_offset < 0 or delta < 0 or behind > LONG_MAX:
         raise CorruptBatch(f"a batch from offset {base_offset} to {base_offset + delta}")
     return Whole(data, max(behind, position), leader_epoch)
 
