@@ -6,6 +6,7 @@ from leafcuttr_sdk.broker import EARLIEST, LATEST
 from leafcuttr_sdk.peers import Peer
 from leafcuttr_sdk.types import TopicPartition
 from support.remote_peers import new_batch
+from support.waiting import eventually
 
 
 async def test_the_ends_and_times_between(peer: Peer, topic: str) -> None:
@@ -33,7 +34,11 @@ async def test_the_end_of_committed_records(peer: Peer, topic: str) -> None:
         await transaction.append([new_batch(tp, b"open")])
         assert await peer.offsets({tp: LATEST}) == {tp: 1}
         assert await peer.offsets({tp: LATEST}, committed=True) == {tp: 0}
-    assert await peer.offsets({tp: LATEST}, committed=True) == {tp: 2}
+
+    async def ended() -> bool:
+        return await peer.offsets({tp: LATEST}, committed=True) == {tp: 2}
+
+    await eventually(ended, "the marker")
 
 
 async def test_the_end_of_an_epoch(peer: Peer, topic: str) -> None:

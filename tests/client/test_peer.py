@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import logging
+import random
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
+import trio
 
 from leafcuttr.client.errors import ClientSettingError
 from leafcuttr.client.peer import open_remote_peer
@@ -12,8 +16,11 @@ from leafcuttr.errors import BrokerError, RequestTimedOut
 from leafcuttr.runtime.clock import SystemClock
 from leafcuttr_sdk.groups import CommittedOffset
 from leafcuttr_sdk.peers import Peer
+from leafcuttr_sdk.records import Appended
 from leafcuttr_sdk.types import TopicPartition
-from support.remote_peers import peer_at
+from support.broker_process import running_broker
+from support.cutting_proxy import CuttingProxy
+from support.remote_peers import new_batch, peer_at
 from support.waiting import free_port
 
 
@@ -85,3 +92,99 @@ async def test_errors_are_the_family_of_the_sdk(peer: Peer) -> None:
         await peer.create_topic("a/b", partitions=1)
     assert raised.value.code.name == "INVALID_TOPIC_EXCEPTION"
     assert "a/b" in str(raised.value)
+
+
+class Mangler:
+    """Changes some bytes of what a broker answers, behind the length and the correlation id of an answer."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.changed = 0
+
+    def __call__(self, data: bytes) -> bytes:
+        if len(data) < 10 or self.random.random() < 0.4:
+            return data
+        mangled = bytearray(data)
+        for _ in range(self.random.randint(1, 3)):
+            place = self.random.randrange(8, len(mangled))
+            mangled[place] = self.random.choice([0, 1, 0x7F, 0x80, 0xFF, self.random.randrange(256)])
+        self.changed += 1
+        return bytes(mangled)
+
+
+@pytest.mark.parametrize(
+    "seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 60))]
+)
+async def test_whatever_a_broker_answers_calls_end_and_raise_what_they_say(tmp_path: Path, seed: int) -> None:
+    proxy = CuttingProxy()
+    tp = TopicPartition("t", 0)
+    with running_broker(tmp_path, {"advertised.listeners": f"PLAINTEXT://{proxy.address}"}) as broker:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(proxy.serve, broker.port)
+            times = {"request_timeout_ms": "150", "delivery_timeout_ms": "200", "metadata_max_age_ms": "50"}
+            async with peer_at(proxy.address, request_timeout_ms="5000") as peer:
+                await peer.create_topic("t", partitions=2)
+                await peer.commit("g", {tp: CommittedOffset(1)})
+            proxy.mangle = mangler = Mangler(seed)
+            async with peer_at(proxy.address, **times) as peer, trio.open_nursery() as work:
+                for job in (append, read, write_transactions, have_claim, look):
+                    work.start_soon(job, peer, tp)
+            assert mangler.changed > 10
+            nursery.cancel_scope.cancel()
+
+
+async def append(peer: Peer, tp: TopicPartition) -> None:
+    async with peer.appender() as appender:
+        for number in range(10):
+            for answer in await appender.append([new_batch(tp, b"%d" % number)]):
+                assert isinstance(answer, Appended | BrokerError)
+
+
+async def read(peer: Peer, tp: TopicPartition) -> None:
+    with trio.move_on_after(2):
+        async with peer.reader() as reader:
+            while True:
+                reader.assign({tp: 0})
+                for found in await reader.read():
+                    assert found.error is None or isinstance(found.error, BrokerError)
+
+
+async def write_transactions(peer: Peer, tp: TopicPartition) -> None:
+    for number in range(5):
+        try:
+            async with peer.transaction("x") as producer:
+                for _ in range(3):
+                    async with producer.begin() as transaction:
+                        await transaction.append([new_batch(tp, b"%d" % number)])
+                        await transaction.commit_offsets("g", {tp: CommittedOffset(number)})
+        except BrokerError:
+            pass
+
+
+async def have_claim(peer: Peer, tp: TopicPartition) -> None:
+    for _ in range(5):
+        with trio.move_on_after(0.3), suppress(BrokerError):
+            async with peer.claim(f"c-{tp}", session_timeout_ms=6000):
+                await trio.sleep(0.05)
+
+
+async def look(peer: Peer, tp: TopicPartition) -> None:
+    calls = (
+        peer.cluster_id,
+        peer.node_count,
+        peer.has_transactions,
+        peer.topics,
+        peer.groups,
+        lambda: peer.topic_configs([tp.topic]),
+        lambda: peer.alter_topic(tp.topic, {"retention.ms": "100000"}),
+        lambda: peer.offsets({tp: -1}),
+        lambda: peer.offsets({tp: 5}),
+        lambda: peer.epoch_end({tp: 0}),
+        lambda: peer.group_is_active("g"),
+        lambda: peer.committed("g"),
+        lambda: peer.commit("g", {tp: CommittedOffset(1)}),
+    )
+    for _ in range(3):
+        for call in calls:
+            with suppress(BrokerError):
+                await call()

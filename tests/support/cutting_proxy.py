@@ -9,7 +9,7 @@ with running_broker(folder, {"advertised.listeners": f"PLAINTEXT://{proxy.addres
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import trio
 
@@ -19,11 +19,13 @@ class CuttingProxy:
     both sides are cut; None for no limit. Once it is exhausted nothing is cut. While `is_open` is False connections are
     refused, by closing them at once."""
 
-    def __init__(self, cuts: Iterator[tuple[int | None, int | None]] = iter(())) -> None:
-        self.cuts = cuts
+    def __init__(self, cuts: Iterable[tuple[int | None, int | None]] = ()) -> None:
+        self.cuts: Iterator[tuple[int | None, int | None]] = iter(cuts)
         self.connections = 0
         self.cut = 0
         self.is_open = True
+        self.mangle: Callable[[bytes], bytes] | None = None
+        """What becomes of the bytes of the broker."""
         self._running: set[trio.CancelScope] = set()
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
@@ -62,16 +64,23 @@ class CuttingProxy:
                     self._running.add(scope)
                     try:
                         async with trio.open_nursery() as nursery:
-                            nursery.start_soon(self._pass, client, broker, of_client, scope)
-                            nursery.start_soon(self._pass, broker, client, of_broker, scope)
+                            nursery.start_soon(self._pass, client, broker, of_client, client, scope)
+                            nursery.start_soon(self._pass, broker, client, of_broker, client, scope)
                     finally:
                         self._running.discard(scope)
 
     async def _pass(
-        self, source: trio.SocketStream, target: trio.SocketStream, limit: int | None, scope: trio.CancelScope
+        self,
+        source: trio.SocketStream,
+        target: trio.SocketStream,
+        limit: int | None,
+        client: trio.SocketStream,
+        scope: trio.CancelScope,
     ) -> None:
         try:
-            while data := await source.receive_some(65536):
+            while data := bytes(await source.receive_some(65536)):
+                if target is client and self.mangle is not None:
+                    data = self.mangle(data)
                 if limit is not None and len(data) >= limit:
                     self.cut += 1
                     await target.send_all(data[:limit])

@@ -159,7 +159,7 @@ class RemoteReader:
             request = epoch_request({tp: (one.epoch, one.leader_epoch) for tp, one in asked.items()})
             try:
                 response = await self._cluster.request(request, node=node, reach_s=self._patience_s)
-            except ClientError:
+            except (ClientError, BrokerError):
                 self._assignment.lost(node)
                 raise
             for tp, code, (epoch, end) in epoch_answers(response):
@@ -188,7 +188,7 @@ class RemoteReader:
                     continue
                 try:
                     response = await self._fetch(node, wanted)
-                except ClientError:
+                except (ClientError, BrokerError):
                     self._assignment.lost(node)
                     self._change()
                     return

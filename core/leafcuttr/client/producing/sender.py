@@ -244,7 +244,10 @@ class BatchSender:
                 at_most=at_most,
                 reach_s=self._settings.retry_backoff_max_s,
             )
-        except ClientError as error:
+        except (
+            ClientError,
+            BrokerError,
+        ) as error:  # of the request, or of the metadata that finds the broker
             trouble = str(error)
         except WireError as error:
             trouble = f"it cannot be sent: {error}"
