@@ -9,10 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from forward.mm2.test_service import COUNT, MIRROR, VALUES, commit, fill, forwarding, health, values
+from forward.mm2.test_service import (
+    COUNT,
+    MIRROR,
+    VALUES,
+    commit,
+    committed,
+    fill,
+    forwarding,
+    health,
+    values,
+)
 from leafcuttr_forward.mm2.policy import IDENTITY_POLICY
 from support import jars, librdkafka, mirror_maker
 from support.broker_process import BrokerProcess, running_broker
+from support.pages import DOCS
+from support.real_kafka import real_kafka
 from support.waiting import until
 
 pytestmark = [
@@ -119,3 +131,41 @@ def fill_more(broker: BrokerProcess) -> None:
         librdkafka.send(
             broker.address, "work", sent, timestamp=int(time.time() * 1000), key=b"key", partition=partition
         )
+
+
+def test_a_real_kafka_as_the_target(tmp_path: Path) -> None:
+    """With checkpoints that RemoteClusterUtils reads there, and commits that its groups go on from."""
+    text = f"{MIRROR}sync.group.offsets.enabled = true\n"
+    with (
+        real_kafka(tmp_path / "kafka") as kafka,
+        forwarding(tmp_path / "here", text, topics={"work": 2}, there=str(kafka)) as here,
+    ):
+        for partition in (0, 1):
+            assert values(str(kafka), "here.work", COUNT, partition) == VALUES
+        commit(here.address, "readers", "work", COUNT)
+        until(
+            lambda: committed(str(kafka), "readers", "here.work") == COUNT,
+            "the commit at Kafka",
+            seconds=SECONDS,
+        )
+        offset, beats, checked, upstream, _ = mirror_maker.ask("translate", str(kafka), "here", "readers")
+        assert offset.split()[:3] == ["offset", "here.work-0", str(COUNT)]
+        assert beats == "heartbeats heartbeats,here.heartbeats"
+        assert (checked, upstream) == ("checkpoints here.checkpoints.internal", "upstream here")
+
+
+def test_a_real_kafka_as_the_source(tmp_path: Path) -> None:
+    """The file of the how-to on moving from Kafka, as it stands."""
+    text = (DOCS / "how-to" / "mirror.properties").read_text()
+    text = text.replace("localhost:19092", "{old}").replace("localhost:9092", "{here}")
+    text += "sync.group.offsets.enabled = true\nsync.group.offsets.interval.seconds = 1\n"
+    text += "emit.checkpoints.interval.seconds = 1\n"
+    with real_kafka(tmp_path / "kafka") as kafka:
+        fill(str(kafka), "orders", 2)
+        commit(str(kafka), "readers", "orders", COUNT - 10)
+        with forwarding(tmp_path / "new", text, topics={}, old=str(kafka)) as new:
+            for partition in (0, 1):
+                assert values(new.address, "orders", COUNT, partition) == VALUES
+            until(lambda: committed(new.address, "readers", "orders") > 0, "the group", seconds=SECONDS)
+            # It may read again what lies behind the last offset sync before it, and misses nothing.
+            assert committed(new.address, "readers", "orders") <= COUNT - 10

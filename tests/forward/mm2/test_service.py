@@ -174,6 +174,7 @@ def test_positions_of_groups_are_translated_and_committed(tmp_path: Path) -> Non
         assert rest[-1].value() == b"more"
 
 
+@pytest.mark.long
 def test_a_group_with_members_at_the_target_is_left_alone(tmp_path: Path) -> None:
     text = f"{MIRROR}sync.group.offsets.enabled = true\n"
     with (
@@ -205,6 +206,7 @@ def test_a_cluster_that_is_away_is_a_line_of_health(tmp_path: Path) -> None:
             until(lambda: address not in json.dumps(health(here)), "health again")
 
 
+@pytest.mark.long
 def test_one_node_takes_one_copy_with_a_line(tmp_path: Path) -> None:
     """`replication.factor` is 2 by default, those of MirrorMaker's own topics 3."""
     with (
@@ -244,6 +246,7 @@ def test_a_flow_goes_on_where_mirror_maker_stopped(tmp_path: Path) -> None:
             assert " partitions went on where MirrorMaker stopped" in json.dumps(health(here))
 
 
+@pytest.mark.long
 def test_the_second_of_two_processes_stands_by(tmp_path: Path) -> None:
     """Both forward from the same cluster to the same one, with the same file."""
     text = MIRROR.replace("{here}", "{from}")
@@ -271,6 +274,7 @@ def test_a_file_that_is_half_right_ends_the_start(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.long
 def test_both_ways_nothing_comes_back(tmp_path: Path) -> None:
     text = f"{MIRROR}there->here.enabled = true\n"
     with running_broker(tmp_path / "there") as there:
@@ -333,6 +337,7 @@ def test_this_broker_by_another_address_is_taken_in_process(tmp_path: Path, hub:
         assert flows(edge)["here->there"]["target"] == hub.address
 
 
+@pytest.mark.long
 def test_many_machines_with_one_file(tmp_path: Path) -> None:
     """They have the same aliases, and are told apart by the ids of their clusters."""
     text = f"{MIRROR}replication.policy.class = {IDENTITY_POLICY}\ntopics = work\n"
