@@ -226,7 +226,9 @@ async def test_the_first_bootstrap_address_that_answers_is_enough(nursery: trio.
         assert cluster.trouble is None, "it does not matter that one of the addresses is wrong"
 
 
-async def test_a_bootstrap_address_that_is_no_kafka_does_not_hide_one_that_is(nursery: trio.Nursery) -> None:
+async def test_a_bootstrap_address_that_is_no_kafka_does_not_hide_one_that_is(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
     async def hello(call: Call) -> Any:
         await call.stream.send_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         return HANG_UP
@@ -236,6 +238,13 @@ async def test_a_bootstrap_address_that_is_no_kafka_does_not_hide_one_that_is(nu
     [broker] = await cluster_of(nursery, 1)
     async with opened([other, broker]) as cluster:
         await cluster.metadata()
+    away = f"127.0.0.1:{free_port()}"
+    async with opened([other, away]) as cluster:
+        # What does not pass is said, and at once; what may pass would be tried again.
+        began = trio.current_time()
+        with pytest.raises(NotKafka):
+            await cluster.metadata(timeout_s=60)
+        assert trio.current_time() == began
     async with opened([other]) as cluster:
         with pytest.raises(NotKafka):
             await cluster.metadata()

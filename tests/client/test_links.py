@@ -84,6 +84,22 @@ async def test_a_link_that_was_lost_is_not_connected_again_at_once(
         await trio.sleep(5)
 
 
+async def test_a_link_that_was_reached_begins_anew(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    broker = ScriptedBroker({ApiKey.METADATA: lambda call: None}, port=free_port())
+    link = links(nursery).to(HostPort("127.0.0.1", broker.port), "")
+    for _ in range(4):
+        with pytest.raises(Unreachable):
+            await link.connected()
+    await broker.start(nursery)
+    await link.connected()
+    link.close(ConnectionLost("enough"))
+    began = trio.current_time()
+    await link.connected()
+    assert 0.8 <= trio.current_time() - began <= 1.2
+
+
 async def test_one_that_is_cancelled_leaves_the_turn_to_the_next(nursery: trio.Nursery) -> None:
     go_on = trio.Event()
 

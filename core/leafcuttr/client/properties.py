@@ -27,7 +27,6 @@ def client_settings(properties: Mapping[str, str], *, client_id: str = "leafcutt
     given: dict[str, str] = {}
     for name, value in properties.items():
         own = _ALIASES.get(name, name)
-        given.pop(own, None)
         given[own] = str(value).strip() if own not in _AS_THEY_ARE else str(value)
     protocol = _choice("security.protocol", given.get("security.protocol", "PLAINTEXT").upper(), _PROTOCOLS)
     fields: dict[str, Any] = {

@@ -124,7 +124,6 @@ class BlockingConnection:
             exchange = SaslExchange(self._settings.sasl, str(self.address))
             while exchange.request is not None:
                 exchange.answered(self.request(exchange.request, at_least=exchange.at_least))
-            self._answered = False
 
     def _next(self) -> Ready | Answered:
         deadline = time.monotonic() + self.timeout_s

@@ -35,3 +35,42 @@ def test_settings_of_java_are_translated(tmp_path: Path) -> None:
     file.write_text("just words\n")
     with pytest.raises(ValueError, match="line 1: expected NAME=VALUE"):
         read_properties(file)
+
+
+@pytest.mark.parametrize(
+    ("begin", "expected"),
+    [
+        (b"-----BEGIN", {"ssl.certificate.location": "FILE", "ssl.key.location": "FILE"}),
+        (b"\x30\x82\x01", {"ssl.keystore.location": "FILE", "ssl.keystore.password": "x"}),
+        (None, {"ssl.keystore.location": "FILE", "ssl.keystore.password": "x"}),
+    ],
+)
+def test_a_keystore_is_what_it_looks_like(
+    tmp_path: Path, begin: bytes | None, expected: dict[str, str]
+) -> None:
+    """librdkafka's own setting of this name means PKCS#12; Java's means what its type says."""
+    file = tmp_path / "store"
+    if begin is not None:
+        file.write_bytes(begin + b" more")
+    found = for_librdkafka({"ssl.keystore.location": str(file), "ssl.keystore.password": "x"})
+    assert found == {name: value.replace("FILE", str(file)) for name, value in expected.items()}
+
+
+def test_stores_of_java_are_refused_with_what_converts_them(tmp_path: Path) -> None:
+    file = tmp_path / "store"
+    file.write_bytes(b"\xfe\xed\xfe\xed\0\0")
+    with pytest.raises(
+        ValueError, match=r"ssl\.keystore\.type=JKS: only PEM and PKCS12 can be read: .*keytool -import"
+    ):
+        for_librdkafka({"ssl.keystore.location": str(file)})
+
+
+def test_certificates_as_text() -> None:
+    java = {
+        "ssl.truststore.certificates": "A",
+        "ssl.keystore.certificate.chain": "B",
+        "ssl.keystore.key": "C",
+    }
+    assert for_librdkafka(java) == {"ssl.ca.pem": "A", "ssl.certificate.pem": "B", "ssl.key.pem": "C"}
+    own = {"ssl.ca.location": "/ca", "sasl.mechanisms": "PLAIN", "sasl.username": "a"}
+    assert for_librdkafka(own) == own
