@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from leafcuttr.client.peer import open_remote_peer
 from leafcuttr.runtime.clock import SystemClock
+from leafcuttr_sdk import Broker
+from leafcuttr_sdk.testing import running_broker as sdk_broker
 from leafcuttr_sdk.testing.peer_checks import PROMISES, peer_report
 from support import jars, librdkafka
 from support.broker_process import running_broker
@@ -58,3 +61,19 @@ async def test_leafcuttr(ours: str, promise: str) -> None:
 
 async def test_kafka(kafka: str, request: pytest.FixtureRequest) -> None:
     await check(kafka, *(PROMISES if request.config.getoption("--long") else SLICE))
+
+
+@pytest.mark.parametrize("first", ["in process", "over TCP"])
+def test_a_broker_in_process_and_over_tcp_are_one_cluster(tmp_path: Path, first: str) -> None:
+    """Claims, fencing and offsets of the one hold for the other."""
+
+    async def both(inside: Broker, address: str) -> None:
+        async with inside.peer() as here, inside.peer({"bootstrap.servers": address}) as there:
+            peer, second = (here, there) if first == "in process" else (there, here)
+            only = frozenset({"cluster", "claims", "fencing"})
+            report = await peer_report(peer, second=second, only=only)
+        assert {each.name for each in report.checks} == only
+        report.raise_problems()
+
+    with sdk_broker(tmp_path / "data") as broker:
+        broker.call(lambda inside: both(inside, broker.bootstrap_servers))

@@ -54,6 +54,14 @@ NEEDS = {
     "leafcuttr_sdk.web.quart_app": "quart",
     "leafcuttr_sdk.testing.sending_trial": "trio",
     "leafcuttr_sdk.testing.serving_trial": "trio",
+    # On the loop of the peer that is checked: imported by check_peer.
+    **dict.fromkeys(
+        [
+            f"leafcuttr_sdk.testing.{name}"
+            for name in ("peer_cluster_trial", "peer_reading_trial", "peer_trial", "peer_writing_trial")
+        ],
+        "trio",
+    ),
     # Imported by a service that serves WebSockets, on that loop.
     "leafcuttr_sdk.websocket": "trio",
 }
