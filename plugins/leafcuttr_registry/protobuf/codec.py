@@ -119,10 +119,9 @@ def _missing(message: Any) -> Iterator[str]:
 
 
 def _is_required(field: FieldDescriptor) -> bool:
-    found: bool | None = getattr(field, "is_required", None)
-    if found is None:  # before protobuf 6.31
-        found = getattr(field, "label", None) == FieldDescriptor.LABEL_REQUIRED
-    return found
+    if hasattr(field, "is_required"):
+        return field.is_required
+    return getattr(field, "label", None) == FieldDescriptor.LABEL_REQUIRED  # before protobuf 6.31
 
 
 def _line(error: Exception) -> str:
