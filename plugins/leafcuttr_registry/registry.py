@@ -289,7 +289,7 @@ class Registry:
     # Associations
 
     async def associate(
-        self, context: str, request: associating.Request, *, create: bool, dry_run: bool
+        self, context: str, request: associating.AssociationRequest, *, create: bool, dry_run: bool
     ) -> list[tuple[Association, Version | None]]:
         """What has been written, with the schemas that were registered for it: nothing where all was there, or with
         `dry_run`. `context` is the prefix of subjects that name none. Raises Refusal, Incompatible."""

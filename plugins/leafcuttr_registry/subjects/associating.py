@@ -37,7 +37,7 @@ class Wanted:
     normalize: bool
 
 
-class Request(NamedTuple):
+class AssociationRequest(NamedTuple):
     """What a request asks for, about one resource."""
 
     name: str
@@ -80,7 +80,7 @@ def read_request(
     create: bool,
     dry_run: bool,
     resource: str | None = None,
-) -> Request:
+) -> AssociationRequest:
     """`resource` is what the path names. Raises Refusal 42212."""
     name, namespace = _name(body, "resourceName"), _name(body, "resourceNamespace")
     given = _text(body, "resourceId", "resourceId")
@@ -99,7 +99,7 @@ def read_request(
     if not isinstance(members, list) or not members:
         raise invalid("associations", "cannot be null or empty")
     wanted = tuple(_wanted(each, registration, create=create) for each in members)
-    request = Request(name, namespace, found or None, kind, wanted)
+    request = AssociationRequest(name, namespace, found or None, kind, wanted)
     parts = [each.part for each in wanted]
     for part in parts:
         if parts.count(part) > 1:
@@ -174,7 +174,7 @@ def _complete(wanted: Wanted, *, create: bool) -> None:
 async def decide(
     state: State,
     context: str,
-    request: Request,
+    request: AssociationRequest,
     registered: Callable[[str, Registration, bool], Awaitable[bool]],
     *,
     create: bool,
@@ -203,7 +203,7 @@ async def decide(
     return pending
 
 
-def events_for(request: Request, pending: Sequence[Pending]) -> list[Event]:
+def events_for(request: AssociationRequest, pending: Sequence[Pending]) -> list[Event]:
     """Their records."""
     return [Event(*_record(request, each)) for each in pending]
 
@@ -241,7 +241,7 @@ def listed(
     return sorted(found, key=lambda each: (*each.key[1:], each.value.resource))
 
 
-def _known(state: State, request: Request) -> dict[str, Association]:
+def _known(state: State, request: AssociationRequest) -> dict[str, Association]:
     """What the resource has, by part. Without an id it is the one of this name that was changed last."""
     if request.resource is not None:
         found = listed(state, resource=request.resource, kind=request.kind)
@@ -255,7 +255,13 @@ def _known(state: State, request: Request) -> dict[str, Association]:
 
 
 def _subject(
-    state: State, context: str, request: Request, wanted: Wanted, known: Association | None, *, create: bool
+    state: State,
+    context: str,
+    request: AssociationRequest,
+    wanted: Wanted,
+    known: Association | None,
+    *,
+    create: bool,
 ) -> str:
     """Raises Refusal 42205, 42212."""
     if wanted.subject is not None:
@@ -274,7 +280,9 @@ def _subject(
     return subject
 
 
-def _checked_lifecycle(request: Request, wanted: Wanted, known: Association | None, subject: str) -> str:
+def _checked_lifecycle(
+    request: AssociationRequest, wanted: Wanted, known: Association | None, subject: str
+) -> str:
     lifecycle = wanted.lifecycle or (known.value.lifecycle if known is not None else None)
     if lifecycle is None:
         raise invalid("lifecycle", "lifecycle must be set")
@@ -295,7 +303,7 @@ def _checked_lifecycle(request: Request, wanted: Wanted, known: Association | No
 
 async def _check_new(
     state: State,
-    request: Request,
+    request: AssociationRequest,
     wanted: Wanted,
     subject: str,
     lifecycle: str,
@@ -336,7 +344,7 @@ def _same(known: Association, wanted: Wanted, subject: str) -> bool:
 
 
 def _check_change(
-    request: Request, wanted: Wanted, known: Association, subject: str, *, create: bool
+    request: AssociationRequest, wanted: Wanted, known: Association, subject: str, *, create: bool
 ) -> None:
     if create:
         raise _exists(request, wanted)
@@ -355,7 +363,7 @@ def _check_change(
         raise frozen(known)
 
 
-def _check_one_lifecycle(known: Mapping[str, Association], request: Request) -> None:
+def _check_one_lifecycle(known: Mapping[str, Association], request: AssociationRequest) -> None:
     """A resource has one for all of its parts."""
     lifecycles = {part: each.value.lifecycle for part, each in known.items()}
     lifecycles |= {each.part: each.lifecycle for each in request.wanted if each.lifecycle is not None}
@@ -366,7 +374,7 @@ def _check_one_lifecycle(known: Mapping[str, Association], request: Request) -> 
         )
 
 
-def _check_subject(state: State, request: Request, pending: Pending) -> None:
+def _check_subject(state: State, request: AssociationRequest, pending: Pending) -> None:
     """Whether the subject may have it, beside what it has."""
     wanted, subject, known = pending
     if wanted.registration is not None and scopes.mode_of(state, subject) == scopes.IMPORT:
@@ -387,7 +395,7 @@ def _check_subject(state: State, request: Request, pending: Pending) -> None:
         raise Refusal(40905, f"A strong association already exists for subject '{subject}'")
 
 
-def _is_referenced(state: State, request: Request, subject: str) -> bool:
+def _is_referenced(state: State, request: AssociationRequest, subject: str) -> bool:
     if any(state.referenced_by(each.key, deleted=True) for each in state.versions(subject, deleted=True)):
         return True
     return any(
@@ -398,7 +406,7 @@ def _is_referenced(state: State, request: Request, subject: str) -> bool:
     )
 
 
-def _record(request: Request, pending: Pending) -> tuple[AssociationKey, AssociationValue]:
+def _record(request: AssociationRequest, pending: Pending) -> tuple[AssociationKey, AssociationValue]:
     wanted, subject, known = pending
     if known is not None:
         value = known.value._replace(
@@ -412,7 +420,7 @@ def _record(request: Request, pending: Pending) -> tuple[AssociationKey, Associa
     )
 
 
-def _exists(request: Request, wanted: Wanted) -> Refusal:
+def _exists(request: AssociationRequest, wanted: Wanted) -> Refusal:
     return Refusal(
         40903, f"An association of type '{wanted.part}' already exists for resource '{request.name}'"
     )

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from leafcuttr_registry.validation.claims import Claims, last_header
+from leafcuttr_registry.validation.peeks import PEEKED_BYTES, peek_of
 from leafcuttr_registry.validation.settings import (
     Check,
     PartName,
@@ -13,7 +14,6 @@ from leafcuttr_registry.validation.settings import (
     goes_to_dead_letters,
     options_of,
 )
-from leafcuttr_registry.validation.specs import PEEKED_BYTES, peek_of
 from leafcuttr_sdk.filters import NotReady
 from leafcuttr_sdk.peek import PeekedBatch, distinct
 from leafcuttr_sdk.schema_framing import ID_SIZE

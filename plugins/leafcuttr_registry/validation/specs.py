@@ -3,19 +3,16 @@ registry needs that too, so what they do is imported when a topic has one.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from leafcuttr_registry.validation.settings import CHECKS, ON_ERROR, PartName, need_a_check, need_dead_letters
+from leafcuttr_registry.validation.peeks import PEEKED_BYTES, peek_of
+from leafcuttr_registry.validation.settings import CHECKS, ON_ERROR, need_a_check, need_dead_letters
 from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec
-from leafcuttr_sdk.peek import Peek
 
 if TYPE_CHECKING:
     from leafcuttr_registry.validation.full import SchemaFilter, SchemaValidator
     from leafcuttr_registry.validation.ids import SchemaIds
     from leafcuttr_sdk.filters import TopicContext
-
-PEEKED_BYTES: Final = 70
-"""The id of a schema, and the path to a message behind it, whose indexes are mostly below 64."""
 
 
 def validators() -> Iterator[ProduceValidatorSpec]:
@@ -30,13 +27,6 @@ def validators() -> Iterator[ProduceValidatorSpec]:
     yield ProduceValidatorSpec(
         "schema", "keys or values have to be data of a schema", _validator, implied_by=CHECKS
     )
-
-
-def peek_of(part: PartName, size: int) -> Peek:
-    """So many first bytes of keys, or values, and the header that there may be in their place."""
-    if part == "key":
-        return Peek(key_bytes=size, headers=("__key_schema_id",))
-    return Peek(value_bytes=size, headers=("__value_schema_id",))
 
 
 def filters() -> Iterator[RecordFilterSpec]:

@@ -8,8 +8,8 @@ import pytest
 
 import leafcuttr_registry
 from leafcuttr_registry.validation.ids import make_for_keys, make_for_values
+from leafcuttr_registry.validation.peeks import PEEKED_BYTES, peek_of
 from leafcuttr_registry.validation.settings import PARTS, PartName
-from leafcuttr_registry.validation.specs import PEEKED_BYTES, peek_of
 from leafcuttr_sdk import Record
 from leafcuttr_sdk.errors import InvalidRecord
 from leafcuttr_sdk.schema_framing import ID_SIZE
