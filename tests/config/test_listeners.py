@@ -70,7 +70,6 @@ def test_ipv4_and_ipv6_may_share_a_port() -> None:
         ("A://x:1,B://y:1", None, "port 1 comes twice"),
         ("A://127.0.0.1:1,B://127.0.0.2:1", None, "port 1 comes twice"),
         ("C://x:1", None, "no protocol for C"),
-        ("S://x:1", None, "S is SASL_SSL"),
         ("CONTROLLER://x:1", None, "for clients"),
         ("A://x:1", "B://x:1", "B is not in listeners"),
         ("A://x:1", "A://0.0.0.0:1", "nobody can connect to 0.0.0.0"),

@@ -165,7 +165,6 @@ def test_the_message_names_key_value_source_and_what_is_allowed(tmp_path: Path) 
         ("log.cleaner.max.compaction.lag.ms=5", None),
         ("group.min.session.timeout.ms=99999999", "at most the value of group.max.session.timeout.ms"),
         ("nonsense", "allowed is key=value"),
-        ("listeners=SASL_SSL://x:1", "SASL does not exist yet; allowed are PLAINTEXT and SSL"),
     ],
 )
 def test_bad_values(override: str, line: str | None) -> None:

@@ -70,6 +70,10 @@ def test_migrate_from_kafka(tmp_path: Path) -> None:
     assert run_page("how-to/migrate-from-kafka.md", tmp_path) >= 14
 
 
+def test_log_in(tmp_path: Path) -> None:
+    assert run_page("how-to/log-in.md", tmp_path) >= 6
+
+
 @pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not here")
 def test_tls(tmp_path: Path) -> None:
     assert run_page("how-to/tls.md", tmp_path) >= 7

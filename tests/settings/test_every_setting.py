@@ -53,7 +53,6 @@ ABOUT_WHAT_IS_NOT_HERE = {
         "socket.connection.setup.timeout.max.ms",
         "socket.connection.setup.timeout.ms",
     },
-    "authentication": {"connections.max.reauth.ms"},
     "threads of a coordinator, and what they share": {
         "group.coordinator.background.threads",
         "group.coordinator.cached.buffer.max.bytes",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leafcuttr.errors import ErrorCode
-from leafcuttr.wire.client_apis import ClientApiKey
+from leafcuttr.wire.api import ApiKey
 from leafcuttr.wire.messages.sasl_authenticate import SaslAuthenticateResponse
 from leafcuttr.wire.messages.sasl_handshake import SaslHandshakeResponse
 from support.scripted_broker import Call, Script
@@ -39,8 +39,8 @@ class SaslServer:
     @property
     def answers(self) -> dict[int, Script]:
         return {
-            ClientApiKey.SASL_HANDSHAKE: self.handshake,
-            ClientApiKey.SASL_AUTHENTICATE: self.authenticate,
+            ApiKey.SASL_HANDSHAKE: self.handshake,
+            ApiKey.SASL_AUTHENTICATE: self.authenticate,
         }
 
     def handshake(self, call: Call) -> Any:

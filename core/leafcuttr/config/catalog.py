@@ -87,8 +87,10 @@ OF_TOPICS: Final[dict[str, str]] = {
 OF_LISTENERS: Final = (
     "max.connections",
     "max.connection.creation.rate",
+    "sasl.enabled.mechanisms",
     *(row.name for row in tls_settings.SETTINGS if row.effect is Effect.HONOURED),
 )
+_JAAS: Final = "plain.sasl.jaas.config"
 LISTENER_PREFIX: Final = "listener.name."
 
 
@@ -135,7 +137,8 @@ class Catalog(NamedTuple):
         """The broker setting that a setting of one listener is about; any other name is its own."""
         if name in self.broker or not name.startswith(LISTENER_PREFIX):
             return name
-        return name.removeprefix(LISTENER_PREFIX).partition(".")[2]
+        rest = name.removeprefix(LISTENER_PREFIX).partition(".")[2]
+        return rest.removeprefix("plain.") if rest == _JAAS else rest
 
     def members(self, family: str, names: Iterable[str]) -> Iterator[str]:
         """Those of `names` that are of the broker's family `a.b.<c>` and of none with a longer beginning."""
@@ -200,6 +203,7 @@ def _member(families: Mapping[str, ConfigKey], name: str) -> ConfigKey | None:
 @lru_cache(64)  # names come from clients too
 def _of_listener(name: str) -> ConfigKey | None:
     listener, _, rest = name.removeprefix(LISTENER_PREFIX).partition(".")
-    if not listener or listener != listener.lower() or rest not in OF_LISTENERS:
+    if not listener or listener != listener.lower() or rest not in (*OF_LISTENERS, _JAAS):
         return None
-    return BROKER[rest]._replace(name=name)
+    # The entry of a mechanism has its name before it too (KIP-86).
+    return BROKER["sasl.jaas.config" if rest == _JAAS else rest]._replace(name=name)

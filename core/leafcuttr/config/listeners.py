@@ -20,7 +20,6 @@ SETTINGS: Final = frozenset({"listeners", "listener.security.protocol.map"})
 """What may be changed while the broker runs."""
 WILDCARDS: Final = frozenset({"", "0.0.0.0", "::", "0:0:0:0:0:0:0:0"})
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_SERVED: Final = ("PLAINTEXT", "SSL")
 
 
 class Listener(NamedTuple):
@@ -73,12 +72,6 @@ def parse_listeners(settings: Settings) -> tuple[Listener, ...]:
         if protocol is None:
             raise _refused(
                 settings, "listeners", f"no protocol for {endpoint.name} in listener.security.protocol.map"
-            )
-        if protocol not in _SERVED:
-            raise _refused(
-                settings,
-                "listeners",
-                f"{endpoint.name} is {protocol}, and SASL does not exist yet; allowed are {' and '.join(_SERVED)}",
             )
         shown = advertised.get(endpoint.name, endpoint)
         host = host_name() if shown.host in WILDCARDS else shown.host

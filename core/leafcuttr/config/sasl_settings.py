@@ -19,28 +19,25 @@ from leafcuttr.config.setting import (
 unused: Final = partial(
     ConfigKey,
     effect=Effect.NONE,
-    reason="SASL comes in a later version, and a listener that needs it stops the start",
+    reason="of SASL there are PLAIN and SCRAM, and the broker logs in nowhere",
 )
+used: Final = partial(ConfigKey, dynamic=True, per_broker=True)
 
 SETTINGS: Final[tuple[ConfigKey, ...]] = (
     unused(
         "sasl.client.callback.handler.class", CLASS, None, "The class that answers callbacks of SASL clients."
     ),
-    unused(
+    used(
         "sasl.enabled.mechanisms",
         LIST,
         ("GSSAPI",),
-        "The mechanisms that clients may use.",
-        dynamic=True,
-        per_broker=True,
+        "The mechanisms that clients of listeners with SASL may use: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.",
     ),
-    unused(
+    used(
         "sasl.jaas.config",
         PASSWORD,
         None,
-        "The JAAS entry of a listener's mechanism.",
-        dynamic=True,
-        per_broker=True,
+        "The users for PLAIN, as a JAAS entry: listener.name.<name>.plain.sasl.jaas.config.",
     ),
     unused(
         "sasl.kerberos.kinit.cmd",
@@ -166,7 +163,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         None,
         "The class that answers callbacks of the broker's mechanisms.",
     ),
-    unused(
+    ConfigKey(
         "sasl.server.max.receive.size",
         INT,
         524_288,

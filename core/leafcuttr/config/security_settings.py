@@ -48,8 +48,6 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "How long a connection that failed to authenticate is kept waiting.",
         unit="ms",
         minimum=0,
-        effect=NONE,
-        reason="authentication comes in a later version",
     ),
     ConfigKey(
         "connections.max.reauth.ms",
@@ -57,8 +55,6 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         0,
         "When a client has to authenticate again; 0 for never.",
         unit="ms",
-        effect=NONE,
-        reason="authentication comes in a later version",
     ),
     ConfigKey(
         "create.topic.policy.class.name",

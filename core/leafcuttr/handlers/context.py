@@ -1,13 +1,59 @@
 """What a handler knows of the request beside its body: the client, on which listener, in which version.
 
 A context is made when a connection is accepted (`server.listener`), and nowhere else. Its connection writes the header
-of each request into it, ApiVersions what it says of the client's software; authentication will write the principal.
+of each request into it, ApiVersions what it says of the client's software, the log-in (`server.login`) the principal.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from leafcuttr.config.listeners import Listener
+from leafcuttr.errors import ErrorCode
 from leafcuttr.state.identity import ANONYMOUS, ClientIdentity
+
+
+class LoginOutcome(Protocol):
+    """Of one message of a SASL mechanism. A code other than NONE is followed by the end of the connection."""
+
+    @property
+    def code(self) -> ErrorCode: ...
+
+    @property
+    def message(self) -> str | None: ...
+
+    @property
+    def data(self) -> bytes: ...
+
+    @property
+    def lifetime_ms(self) -> int: ...
+
+
+class LoginSession(Protocol):
+    """The log-in of a connection (`server.login`)."""
+
+    @property
+    def offered(self) -> list[str]:
+        """The mechanisms."""
+        ...
+
+    @property
+    def user(self) -> str | None:
+        """Who it is, once that is known."""
+        ...
+
+    @property
+    def checks_stored(self) -> bool:
+        """Whether it is one of the stored users."""
+        ...
+
+    on_failure: Callable[[], None]
+
+    def is_over(self) -> bool: ...
+
+    def handshake(self, mechanism: str) -> ErrorCode: ...
+
+    async def authenticate(self, data: bytes) -> LoginOutcome: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -20,6 +66,8 @@ class RequestContext:
     api_key: int = -1
     api_version: int = -1
     correlation_id: int = -1
+    login: LoginSession | None = None
+    """None where the listener has no SASL."""
 
 
 def context_of(listener: Listener, host: str, port: int, connection_id: int) -> RequestContext:

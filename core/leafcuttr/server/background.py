@@ -115,6 +115,9 @@ async def _sweep_idle(broker: Broker, connections: Connections) -> None:
             await pace.turn()
             if connection not in connections.all:
                 continue
+            if connection.session_is_over:
+                logger.info("closing the connection from %s: its client has not logged in again", connection)
+                connection.abort()
             arrivals, acknowledged, since = before.get(connection, (-1, -1, now))
             found = connection.arrivals, connection.acknowledged
             if arrivals == found[0] and connection.waits:

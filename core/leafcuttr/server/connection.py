@@ -109,6 +109,32 @@ class Connection:
         return self._context.listener.name
 
     @property
+    def context(self) -> RequestContext:
+        return self._context
+
+    def has_logged_in(self, begun: bytes) -> None:
+        """Before `run`: its context says who it is, and this much of its next request has come."""
+        while begun:
+            space = self.buffer.free_space()
+            piece, begun = begun[: len(space)], begun[len(space) :]
+            space[: len(piece)] = piece
+            self.buffer.received(len(piece))
+        login = self._context.login
+        assert login is not None
+        login.on_failure = self.stop
+
+    def is_of_stored_user(self, name: str) -> bool:
+        """Whether its client has logged in as this user, by what the broker stores of it."""
+        login = self._context.login
+        return login is not None and login.checks_stored and login.user == name
+
+    @property
+    def session_is_over(self) -> bool:
+        """Whether its client would have had to log in again by now (KIP-368)."""
+        login = self._context.login
+        return login is not None and login.is_over()
+
+    @property
     def peer(self) -> str:
         """Its address and port."""
         return self._context.client.peer

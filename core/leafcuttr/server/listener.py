@@ -31,6 +31,7 @@ from leafcuttr.wire.api import ApiKey
 if TYPE_CHECKING:
     from leafcuttr.net.live_certificates import LiveCertificates
     from leafcuttr.server.handshakes import Handshakes
+    from leafcuttr.server.login.logins import Logins
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ class Connections:
         self.refused: dict[str, int] = {}  # by listener: max.connections.per.ip
         self.certificates: Sequence[LiveCertificates] = ()  # of the listeners with TLS
         self._handshakes: Handshakes | None = None
+        self._logins: Logins | None = None
         self.pauses = 0  # how often accepting has stopped: max.connections, their rate, or no descriptors
         self.stopping = False
 
@@ -169,7 +171,7 @@ class Connections:
         """Run one connection to its end and close it."""
         try:
             if not self.stopping and (
-                listener.protocol == "PLAINTEXT" or await self._has_shaken_hands(transport, connection)
+                listener.protocol == "PLAINTEXT" or await self._is_admitted(transport, connection, listener)
             ):
                 await connection.run()
         finally:
@@ -182,6 +184,29 @@ class Connections:
             connection.close()
             self._ended.set()
             self._ended = trio.Event()
+
+    async def _is_admitted(self, transport: Transport, connection: Connection, listener: Listener) -> bool:
+        """TLS and the log-in, as far as the listener has them."""
+        if listener.protocol.endswith("SSL") and not await self._has_shaken_hands(transport, connection):
+            return False
+        if not listener.protocol.startswith("SASL") or self.stopping:
+            return not self.stopping
+        if self._logins is None:
+            from leafcuttr.server.login.logins import Logins
+
+            self._logins = Logins(self._broker)
+            self._broker.users.on_change(self._user_changed)
+        begun = await self._logins.succeeds(transport, connection.context)
+        if begun is None:
+            return False
+        connection.has_logged_in(begun)
+        return True
+
+    def _user_changed(self, name: str) -> None:
+        """What a client logged in with is not valid any more."""
+        for connection in self.all:
+            if connection.is_of_stored_user(name):
+                connection.stop()
 
     async def _has_shaken_hands(self, transport: Transport, connection: Connection) -> bool:
         from leafcuttr.server.handshakes import Handshakes
@@ -198,6 +223,8 @@ class Connections:
         self.stopping = True
         if self._handshakes is not None:
             self._handshakes.stop()
+        if self._logins is not None:
+            self._logins.stop()
         for connection in self.all:
             connection.stop()
 

@@ -41,11 +41,28 @@ class Bound(NamedTuple):
 
 def bind(settings: Settings, listener: Listener) -> Bound:
     """Open every address of a listener. Raises StartError. Blocks: names are looked up, and files are read."""
-    certificates = None if listener.protocol == "PLAINTEXT" else _certificates(settings, listener)
+    certificates = _certificates(settings, listener) if listener.protocol.endswith("SSL") else None
+    if listener.protocol.startswith("SASL"):
+        _check_login(settings, listener)
     found, socks = binding.bind(
         listener, binding.listen_backlog(settings), binding.requested_buffer_sizes(settings)
     )
     return Bound(listener, found, socks, certificates)
+
+
+def _check_login(settings: Settings, listener: Listener) -> None:
+    """Raises StartError where nobody could log in, or nobody should."""
+    from leafcuttr.server.login.logins import mechanisms_of, named_users
+
+    mechanisms = mechanisms_of(settings, listener.name)
+    if "PLAIN" not in mechanisms:
+        return
+    named_users(settings, listener.name)
+    if listener.protocol == "SASL_PLAINTEXT" and listener.host not in ("localhost", "127.0.0.1", "::1"):
+        logger.warning(
+            "listener %s takes passwords by PLAIN without TLS: all who see the network can read them (SASL_SSL)",
+            listener.name,
+        )
 
 
 def _certificates(settings: Settings, listener: Listener) -> "LiveCertificates":
@@ -175,8 +192,13 @@ class OpenListeners:
 
     def _opened(self, bound: Bound) -> _Open:
         """What is open to other machines is said once, also if it is closed and opened again."""
-        if bound.configured not in self._warned and warn_if_open(
-            logger, bound.listener, bound.sockets, f"use the listener {bound.listener.name}", "listeners"
+        needs_login = bound.listener.protocol.startswith("SASL")
+        if (
+            not needs_login
+            and bound.configured not in self._warned
+            and warn_if_open(
+                logger, bound.listener, bound.sockets, f"use the listener {bound.listener.name}", "listeners"
+            )
         ):
             self._warned.add(bound.configured)
         return _Open(bound)

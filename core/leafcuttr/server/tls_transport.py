@@ -1,7 +1,7 @@
 """A `Transport` over TLS: Python's ssl module on buffers in memory, between a socket and the connection.
 
 Bytes go through OpenSSL in slices, because a buffer of it keeps the memory of its largest slice for as long as the
-connection is open. Nothing here waits but the handshake and `wait_writable`. `ssl` is imported with this module.
+connection is open. Nothing waits but the handshake and `wait_writable`. `ssl` is imported with this module.
 """
 
 import socket

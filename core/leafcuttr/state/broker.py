@@ -25,6 +25,7 @@ from leafcuttr.state.groups.coordinator import GroupCoordinator
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.plugged import Plugged
 from leafcuttr.state.producer_ids import ProducerIds
+from leafcuttr.state.security.users import Users
 from leafcuttr.state.topics import Topics
 from leafcuttr.state.transactions.coordinator import TransactionCoordinator
 from leafcuttr_sdk import Clock
@@ -59,6 +60,7 @@ class Broker:
     dead_letters: DeadLetterWriter
     producer_ids: ProducerIds
     features: Features
+    users: Users
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     fetch_sessions: FetchSessions
@@ -109,6 +111,7 @@ def open_broker(settings: Settings, clock: Clock, *, pressure: WritePressure | N
         dead_letters=dead_letters,
         producer_ids=producer_ids,
         features=features,
+        users=Users(metadata),
         groups=groups,
         transactions=TransactionCoordinator(
             settings=settings,

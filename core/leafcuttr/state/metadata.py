@@ -83,6 +83,20 @@ STEPS: Final[Sequence[Sequence[str]]] = (
         # The plugin to which a topic belongs; NULL: to nobody.
         "ALTER TABLE topics ADD COLUMN owner TEXT",
     ),
+    (
+        # KIP-554; the mechanism is Kafka's number of it.
+        """CREATE TABLE scram_credentials (
+            name TEXT NOT NULL,
+            mechanism INTEGER NOT NULL,
+            salt BLOB NOT NULL,
+            stored_key BLOB NOT NULL,
+            server_key BLOB NOT NULL,
+            iterations INTEGER NOT NULL,
+            PRIMARY KEY (name, mechanism)
+        ) WITHOUT ROWID""",
+        # What is made by chance, once for a data directory.
+        "CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",
+    ),
 )
 
 
@@ -109,6 +123,17 @@ class StoredImplied(NamedTuple):
     plugin: str
     type: int
     unset: str | None
+
+
+class StoredScramCredential(NamedTuple):
+    """A credential of a user as it is stored."""
+
+    name: str
+    mechanism: int
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
 
 
 class MetadataStore:
@@ -252,6 +277,38 @@ class MetadataStore:
         with self._writing() as connection:
             connection.execute("DELETE FROM implied_parts")
             connection.executemany("INSERT INTO implied_parts VALUES (?, ?, ?, ?, ?, ?)", list(parts))
+
+    # Users
+
+    def scram_credentials(self) -> list[StoredScramCredential]:
+        """All of them."""
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT name, mechanism, salt, stored_key, server_key, iterations FROM scram_credentials"
+            )
+            return [StoredScramCredential(*row) for row in rows]
+
+    def set_scram_credentials(
+        self, upsertions: Iterable[StoredScramCredential], deletions: Iterable[tuple[str, int]]
+    ) -> None:
+        """Set these and delete those, by name and mechanism; all or none."""
+        with self._writing() as connection:
+            connection.executemany(
+                "DELETE FROM scram_credentials WHERE name = ? AND mechanism = ?", list(deletions)
+            )
+            connection.executemany(
+                "REPLACE INTO scram_credentials VALUES (?, ?, ?, ?, ?, ?)", list(upsertions)
+            )
+
+    def secret(self, name: str) -> bytes:
+        """32 bytes that only this data directory has, made by chance when they are first wanted."""
+        with self._reading() as connection:
+            row = connection.execute("SELECT value FROM secrets WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            row = (os.urandom(32),)
+            with self._writing() as connection:
+                connection.execute("INSERT INTO secrets VALUES (?, ?)", (name, row[0]))
+        return bytes(row[0])
 
     # Producer ids and features
 

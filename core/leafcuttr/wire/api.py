@@ -28,6 +28,7 @@ class ApiKey(IntEnum):
     SYNC_GROUP = 14
     DESCRIBE_GROUPS = 15
     LIST_GROUPS = 16
+    SASL_HANDSHAKE = 17
     API_VERSIONS = 18
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
@@ -43,6 +44,7 @@ class ApiKey(IntEnum):
     ALTER_CONFIGS = 33
     ALTER_REPLICA_LOG_DIRS = 34
     DESCRIBE_LOG_DIRS = 35
+    SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
     DELETE_GROUPS = 42
     ELECT_LEADERS = 43
@@ -50,6 +52,8 @@ class ApiKey(IntEnum):
     ALTER_PARTITION_REASSIGNMENTS = 45
     LIST_PARTITION_REASSIGNMENTS = 46
     OFFSET_DELETE = 47
+    DESCRIBE_USER_SCRAM_CREDENTIALS = 50
+    ALTER_USER_SCRAM_CREDENTIALS = 51
     DESCRIBE_QUORUM = 55
     UPDATE_FEATURES = 57
     DESCRIBE_CLUSTER = 60
@@ -139,6 +143,7 @@ APIS: dict[int, Api] = {
         _api(ApiKey.SYNC_GROUP, "SyncGroup", (0, 5), 4),
         _api(ApiKey.DESCRIBE_GROUPS, "DescribeGroups", (0, 6), 5),
         _api(ApiKey.LIST_GROUPS, "ListGroups", (0, 5), 3),
+        _api(ApiKey.SASL_HANDSHAKE, "SaslHandshake", (0, 1)),
         _api(ApiKey.API_VERSIONS, "ApiVersions", (0, 4), 3),
         _api(ApiKey.CREATE_TOPICS, "CreateTopics", (2, 7), 5),
         _api(ApiKey.DELETE_TOPICS, "DeleteTopics", (1, 6), 4),
@@ -154,6 +159,7 @@ APIS: dict[int, Api] = {
         _api(ApiKey.ALTER_CONFIGS, "AlterConfigs", (0, 2), 2),
         _api(ApiKey.ALTER_REPLICA_LOG_DIRS, "AlterReplicaLogDirs", (1, 2), 2),
         _api(ApiKey.DESCRIBE_LOG_DIRS, "DescribeLogDirs", (1, 5), 2),
+        _api(ApiKey.SASL_AUTHENTICATE, "SaslAuthenticate", (0, 2), 2),
         _api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", (0, 3), 2),
         _api(ApiKey.DELETE_GROUPS, "DeleteGroups", (0, 2), 2),
         _api(ApiKey.ELECT_LEADERS, "ElectLeaders", (0, 2), 2),
@@ -161,6 +167,8 @@ APIS: dict[int, Api] = {
         _api(ApiKey.ALTER_PARTITION_REASSIGNMENTS, "AlterPartitionReassignments", (0, 1), 0),
         _api(ApiKey.LIST_PARTITION_REASSIGNMENTS, "ListPartitionReassignments", (0, 0), 0),
         _api(ApiKey.OFFSET_DELETE, "OffsetDelete", (0, 0)),
+        _api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, "DescribeUserScramCredentials", (0, 0), 0),
+        _api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "AlterUserScramCredentials", (0, 0), 0),
         _api(ApiKey.DESCRIBE_QUORUM, "DescribeQuorum", (0, 2), 0),
         _api(ApiKey.UPDATE_FEATURES, "UpdateFeatures", (0, 2), 0),
         _api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", (0, 2), 0),

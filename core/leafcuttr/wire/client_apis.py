@@ -11,8 +11,6 @@ from leafcuttr.wire.api import Api
 class ClientApiKey(IntEnum):
     """Kafka's names of these API keys."""
 
-    SASL_HANDSHAKE = 17
-    SASL_AUTHENTICATE = 36
     DESCRIBE_CLIENT_QUOTAS = 48
     ALTER_CLIENT_QUOTAS = 49
 
@@ -24,8 +22,6 @@ def _api(key: ClientApiKey, name: str, last: int, flexible: int) -> Api:
 CLIENT_APIS: dict[int, Api] = {
     api.key: api
     for api in (
-        _api(ClientApiKey.SASL_HANDSHAKE, "SaslHandshake", 1, 32767),
-        _api(ClientApiKey.SASL_AUTHENTICATE, "SaslAuthenticate", 2, 2),
         _api(ClientApiKey.DESCRIBE_CLIENT_QUOTAS, "DescribeClientQuotas", 1, 1),
         _api(ClientApiKey.ALTER_CLIENT_QUOTAS, "AlterClientQuotas", 1, 1),
     )

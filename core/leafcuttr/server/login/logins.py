@@ -1,0 +1,155 @@
+"""The log-ins of all connections: which mechanisms a listener offers, how long a log-in may take, what is said of those
+that fail.
+"""
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from leafcuttr.config.catalog import LISTENER_PREFIX
+from leafcuttr.config.settings import Settings
+from leafcuttr.errors import StartError
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.runtime.complaints import Complaints
+from leafcuttr.server.login.before import BeforeLogin, NotLoggedIn
+from leafcuttr.server.login.jaas import JaasEntry, JaasError, parse_entry, parse_file
+from leafcuttr.server.login.login import Login, MakeExchange
+from leafcuttr.server.transport import Transport
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.identity import Principal
+
+logger = logging.getLogger(__name__)
+
+LOGIN_S: Final = 10.0
+"""How long one may take, from the first byte to the last."""
+_AT_ONCE: Final = 2
+"""Passwords that are checked at once: more would not be quicker where there are two processors."""
+OFFERED: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_PLAIN_MODULE: Final = "PlainLoginModule"
+_LOGIN_CONFIG: Final = "-Djava.security.auth.login.config="
+
+
+class Logins:
+    """Those of one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.failed: Final[Counter[str]] = Counter()
+        """By listener."""
+        self._broker = broker
+        self._limiter = trio.CapacityLimiter(_AT_ONCE)
+        self._complain = Complaints(logger)
+        self._under_way: set[trio.CancelScope] = set()
+
+    def login(self, listener: str) -> Login:
+        """Of a new connection. Raises StartError where settings that have changed since make none possible."""
+        settings, users = self._broker.settings, self._broker.users
+        made: dict[str, MakeExchange] = {}
+        for name in mechanisms_of(settings, listener):
+            if name == "PLAIN":
+                from leafcuttr.server.login.plain import PlainServer
+
+                made[name] = partial(PlainServer, named_users(settings, listener), users, self._limiter)
+            else:
+                from leafcuttr.server.login.scram import ScramServer
+                from leafcuttr.state.security.credentials import BY_NAME
+
+                made[name] = partial(ScramServer, BY_NAME[name], users, self._limiter)
+        return Login(made, self._broker.clock, lambda: settings.int("connections.max.reauth.ms"))
+
+    async def succeeds(self, transport: Transport, context: RequestContext) -> bytes | None:
+        """What came behind the log-in of this connection; None: it is to be closed."""
+        listener, peer = context.listener.name, context.client.peer
+        why = f"no log-in within {LOGIN_S:g} seconds"
+        with trio.move_on_after(LOGIN_S) as scope:
+            self._under_way.add(scope)
+            try:
+                login = self.login(listener)
+                context.login = login
+                most = self._broker.settings.int("sasl.server.max.receive.size")
+                left = await BeforeLogin(self._broker, transport, context, login, most).run()
+            except (NotLoggedIn, StartError) as refused:
+                why = str(refused)
+            except OSError:
+                logger.debug("the connection from %s on %s ended in its log-in", peer, listener)
+                self.failed[listener] += 1
+                return None
+            else:
+                context.client = context.client._replace(principal=Principal("User", login.user or ""))
+                return left
+            finally:
+                self._under_way.discard(scope)
+        if scope.cancelled_caught and trio.current_time() < scope.deadline:
+            return None  # the broker stops
+        self.failed[listener] += 1
+        self._complain(
+            f"{listener} {context.client.host} {why}",
+            "closing the connection from %s on %s: %s",
+            peer,
+            listener,
+            why,
+            level=logging.WARNING,
+        )
+        return None
+
+    def stop(self) -> None:
+        """The broker stops: end those that are under way."""
+        for scope in self._under_way:
+            scope.cancel()
+
+
+def mechanisms_of(settings: Settings, listener: str) -> tuple[str, ...]:
+    """What a listener offers. Raises StartError, with one line, for what is not here."""
+    own = f"{LISTENER_PREFIX}{listener.lower()}.sasl.enabled.mechanisms"
+    found = settings.values.get(own)
+    name = "sasl.enabled.mechanisms" if found is None else own
+    found = settings.values["sasl.enabled.mechanisms"] if found is None else found
+    names = tuple(dict.fromkeys(each.upper() for each in found)) if isinstance(found, tuple) else ()
+    wrong = [each for each in names if each not in OFFERED]
+    if wrong or not names:
+        what = f"{wrong[0]} is not offered" if wrong else "no mechanism is named"
+        raise StartError(f"{name}={','.join(names)}: {what}; allowed are {', '.join(OFFERED)}")
+    return names
+
+
+def named_users(settings: Settings, listener: str) -> Mapping[str, str] | None:
+    """Names and passwords for PLAIN that the settings have, or the file that KAFKA_OPTS names; None: none of them says
+    something. Raises StartError."""
+    name = f"{LISTENER_PREFIX}{listener.lower()}.plain.sasl.jaas.config"
+    text = settings.values.get(name)
+    try:
+        if text is not None:
+            return _users_of([parse_entry(str(text))])
+    except JaasError as error:
+        raise StartError(f"{name}: {error}") from None
+    return _users_of_file(listener)
+
+
+def _users_of_file(listener: str) -> Mapping[str, str] | None:
+    return _read_users(os.environ.get("KAFKA_OPTS", ""), listener)
+
+
+@lru_cache(16)  # read at the start, as by Java
+def _read_users(options: str, listener: str) -> Mapping[str, str] | None:
+    words = options.split()
+    path = next((word.removeprefix(_LOGIN_CONFIG) for word in words if word.startswith(_LOGIN_CONFIG)), None)
+    if path is None:
+        return None
+    try:
+        sections = parse_file(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, JaasError) as error:
+        why = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise StartError(f"KAFKA_OPTS: {path}: {why}") from None
+    return _users_of(sections.get(f"{listener.lower()}.KafkaServer") or sections.get("KafkaServer") or [])
+
+
+def _users_of(entries: list[JaasEntry]) -> Mapping[str, str] | None:
+    for entry in entries:
+        if entry.module.rpartition(".")[2] == _PLAIN_MODULE:
+            return entry.users()
+    return None

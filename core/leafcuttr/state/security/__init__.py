@@ -1,0 +1,1 @@
+"""Who may log in: users and their credentials. No I/O but that of `state.metadata`."""

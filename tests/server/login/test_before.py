@@ -1,0 +1,188 @@
+"""What is answered before a client has logged in, and what ends the connection."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leafcuttr.errors import ErrorCode
+from leafcuttr.wire.messages.api_versions import ApiVersionsRequest
+from leafcuttr.wire.messages.metadata import MetadataRequest
+from leafcuttr.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from leafcuttr.wire.messages.sasl_handshake import SaslHandshakeRequest
+from support.live_broker import LiveBroker, live_broker
+from support.waiting import until
+from support.wire_client import WireClient
+
+JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";'
+SETTINGS = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS,
+    "connection.failed.authentication.delay.ms": "0",
+}
+GOOD, BAD = b"\0alice\0secret", b"\0alice\0wrong"
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[LiveBroker]:
+    with live_broker(tmp_path, SETTINGS) as found:
+        yield found
+
+
+@pytest.fixture
+def client(broker: LiveBroker) -> Iterator[WireClient]:
+    with WireClient(broker.address) as found:
+        found.socket.settimeout(60)
+        yield found
+
+
+def closed(client: WireClient) -> bool:
+    try:
+        return client.socket.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def plain(client: WireClient, data: bytes, version: int = 2) -> Any:
+    assert client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 0
+    return client.ask(SaslAuthenticateRequest(auth_bytes=data), version)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_a_log_in(client: WireClient, version: int) -> None:
+    assert client.ask(ApiVersionsRequest(), 2).error_code == 0
+    handshake = client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    assert (handshake.error_code, list(handshake.mechanisms)) == (0, ["PLAIN", "SCRAM-SHA-256"])
+    answer = client.ask(SaslAuthenticateRequest(auth_bytes=GOOD), version)
+    assert (answer.error_code, answer.error_message, answer.session_lifetime_ms) == (0, None, 0)
+    assert client.ask(MetadataRequest(topics=[]), 12).brokers
+
+
+def test_bare_messages(client: WireClient) -> None:
+    """After version 0 of SaslHandshake they have no header (KIP-43)."""
+    assert client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 0).error_code == 0
+    client.socket.sendall(len(GOOD).to_bytes(4, "big") + GOOD)
+    assert client.socket.recv(4) == bytes(4), "an empty message"
+    assert client.ask(MetadataRequest(topics=[]), 12).brokers
+
+
+def test_a_bare_message_that_is_refused(client: WireClient) -> None:
+    client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 0)
+    client.socket.sendall(len(BAD).to_bytes(4, "big") + BAD)
+    assert closed(client)
+
+
+def test_a_refusal_is_answered_and_then_the_connection_ends(
+    client: WireClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        answer = plain(client, BAD)
+        assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+        assert answer.error_message == "Authentication failed: Invalid username or password"
+        assert closed(client)
+    (line,) = [each.getMessage() for each in caplog.records]
+    assert line.endswith("on SASL_PLAINTEXT: Authentication failed: Invalid username or password")
+    assert "wrong" not in line
+
+
+def test_a_mechanism_that_is_not_enabled(client: WireClient) -> None:
+    answer = client.ask(SaslHandshakeRequest(mechanism="GSSAPI"), 1)
+    assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert list(answer.mechanisms) == ["PLAIN", "SCRAM-SHA-256"]
+    assert closed(client)
+
+
+def test_a_request_before_the_log_in_ends_it(client: WireClient, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        client.send(MetadataRequest(topics=[]), 12)
+        assert closed(client)
+        until(lambda: "a request of kind Metadata came before the log-in" in caplog.text, "the line")
+
+
+def test_between_handshake_and_the_end_of_the_log_in_too(client: WireClient) -> None:
+    client.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1)
+    assert client.ask(SaslAuthenticateRequest(auth_bytes=b"n,,n=a,r=x"), 2).error_code == 0
+    client.send(MetadataRequest(topics=[]), 12)
+    assert closed(client)
+
+
+def test_a_newer_client_learns_the_versions(client: WireClient) -> None:
+    """KIP-511"""
+    client.socket.sendall(bytes.fromhex("0000000b 0012 7fff 00000007 ffff 00"))
+    size = int.from_bytes(client.socket.recv(4), "big")
+    answer = b""
+    while len(answer) < size:
+        answer += client.socket.recv(size - len(answer))
+    assert (answer[:4], answer[4:6]) == (bytes((0, 0, 0, 7)), bytes((0, 35)))
+    assert plain(client, GOOD).error_code == 0
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x7f\xff\xff\xff",
+        b"\xff\xff\xff\xff",
+        b"\0\x08\0\x01",
+        b"\0\0\0\x03abc",
+        b"\0\0\0\x0a\0\x11\0\x01\0\0\0\x01\0\x50",
+        b"\0\0\0\x0c\0\x11\0\x01\0\0\0\x01\xff\xff\x7f\xff",
+        b"\0\0\0\x08\x7f\xff\0\0\0\0\0\x01",
+        b"GET / HTTP/1.1\r\n\r\n",
+    ],
+)
+def test_hostile_bytes_end_the_connection(broker: LiveBroker, client: WireClient, sent: bytes) -> None:
+    client.socket.sendall(sent)
+    client.socket.shutdown(socket.SHUT_WR)
+    assert closed(client)
+    with WireClient(broker.address) as other:
+        assert plain(other, GOOD).error_code == 0
+
+
+def test_what_comes_behind_the_log_in_at_once(broker: LiveBroker, client: WireClient) -> None:
+    """Also more than the buffer of a connection holds at first."""
+    client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    login, metadata = SaslAuthenticateRequest(auth_bytes=GOOD), MetadataRequest(topics=[])
+    client.send(login, 2)
+    many = 300
+    for _ in range(many):
+        client.send(metadata, 12)
+    assert client.take(login, 2).error_code == 0
+    for _ in range(many):
+        assert client.take(metadata, 12).brokers
+
+
+def test_on_a_listener_without_it(broker: LiveBroker) -> None:
+    port = broker.broker.listeners[1].port
+    with WireClient(f"127.0.0.1:{port}") as client:
+        answer = client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        assert (answer.error_code, list(answer.mechanisms)) == (ErrorCode.ILLEGAL_SASL_STATE, [])
+        assert (
+            client.ask(SaslAuthenticateRequest(auth_bytes=GOOD), 2).error_code == ErrorCode.ILLEGAL_SASL_STATE
+        )
+        assert client.ask(MetadataRequest(topics=[]), 12).brokers
+
+
+def test_a_client_that_is_in_may_log_in_again(client: WireClient) -> None:
+    """KIP-368"""
+    for _ in range(3):
+        assert plain(client, GOOD).error_code == 0
+        assert client.ask(MetadataRequest(topics=[]), 12).brokers
+
+
+def test_a_later_log_in_that_fails_ends_the_connection(client: WireClient) -> None:
+    assert plain(client, GOOD).error_code == 0
+    assert plain(client, BAD).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert closed(client)
+
+
+def test_a_message_without_a_handshake_ends_it_too(client: WireClient) -> None:
+    assert plain(client, GOOD).error_code == 0
+    answer = client.ask(SaslAuthenticateRequest(auth_bytes=GOOD), 2)
+    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert closed(client)

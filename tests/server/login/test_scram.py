@@ -1,0 +1,171 @@
+"""The server's side of SCRAM: the RFC's vector, our client, clients of others, and hostile messages."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leafcuttr.client.sasl.scram import Scram
+from leafcuttr.client.settings import ClientSasl
+from leafcuttr.server.login.mechanisms import LoginRefused
+from leafcuttr.server.login.scram import ScramServer
+from leafcuttr.state.metadata import MetadataStore
+from leafcuttr.state.security.credentials import ScramMechanism
+from leafcuttr.state.security.scram import credential_of, new_credential, salted
+from leafcuttr.state.security.users import CredentialUpsertion, Users
+
+SHA_256 = ScramMechanism.SCRAM_SHA_256
+SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
+FIRST = b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
+CHALLENGE = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+PROOF = b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> Iterator[Users]:
+    metadata = MetadataStore.open(tmp_path)
+    yield Users(metadata)
+    metadata.close()
+
+
+async def with_user(users: Users, name: str = "user", password: bytes = b"pencil") -> Users:
+    credential = credential_of(SHA_256, SALT, salted(SHA_256, password, SALT, 4096), 4096)
+    await users.alter([CredentialUpsertion(name, SHA_256, credential)], [])
+    return users
+
+
+def server(users: Users, mechanism: ScramMechanism = SHA_256, nonce: str | None = None) -> ScramServer:
+    return ScramServer(mechanism, users, trio.CapacityLimiter(1), nonce=nonce)
+
+
+async def test_the_vector_of_the_rfc(users: Users) -> None:
+    """RFC 7677, section 3"""
+    exchange = server(await with_user(users), nonce="%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
+    assert await exchange.step(FIRST) == (CHALLENGE, None)
+    assert await exchange.step(PROOF) == (b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=", "user")
+
+
+def client(mechanism: ScramMechanism, name: str, password: str) -> Scram:
+    return Scram(ClientSasl(mechanism=mechanism.sasl_name, username=name, password=password))
+
+
+@pytest.mark.parametrize("mechanism", list(ScramMechanism))
+@pytest.mark.parametrize("name", ["alice", "a,b=c", "ü", "=2C"])
+async def test_a_client_of_ours(users: Users, mechanism: ScramMechanism, name: str) -> None:
+    await users.alter(
+        [CredentialUpsertion(name, mechanism, new_credential(mechanism, "pässword".encode(), 4096))], []
+    )
+    for password, fits in (("pässword", True), ("password", False)):
+        ours, exchange = client(mechanism, name, password), server(users, mechanism)
+        challenge = (await exchange.step(ours.first())).answer
+        proof = ours.respond(challenge)
+        assert proof is not None
+        if not fits:
+            with pytest.raises(
+                LoginRefused, match=f"invalid credentials with SASL mechanism {mechanism.sasl_name}"
+            ):
+                await exchange.step(proof)
+            continue
+        answer, user = await exchange.step(proof)
+        assert user == name
+        assert ours.respond(answer) is None, "the client has verified the server"
+
+
+async def test_who_there_is_not_is_told_nothing(users: Users) -> None:
+    """The same salt each time, a proof is wanted, and the refusal is that of a wrong password."""
+    await with_user(users, "alice")
+    challenges = []
+    for _ in range(2):
+        ours, exchange = client(SHA_256, "nobody", "pencil"), server(users, nonce="fixed")
+        challenge = (await exchange.step(ours.first())).answer
+        challenges.append(challenge.partition(b",")[2])
+        with pytest.raises(LoginRefused) as caught:
+            await exchange.step(ours.respond(challenge) or b"")
+        assert str(caught.value).endswith("due to invalid credentials with SASL mechanism SCRAM-SHA-256")
+    assert challenges[0] == challenges[1]
+
+
+async def test_the_nonce_as_librdkafka_sends_it(users: Users) -> None:
+    """It puts its own nonce before the one that it got once more; Kafka takes that too."""
+    import hashlib
+    import hmac
+
+    exchange = server(await with_user(users), nonce="server")
+    await exchange.step(b"n,,n=user,r=client")
+    without = "c=biws,r=clientclientserver"
+    challenge = f"r=clientserver,s={base64.b64encode(SALT).decode()},i=4096"
+    message = f"n=user,r=client,{challenge},{without}".encode()
+    salted_password = salted(SHA_256, b"pencil", SALT, 4096)
+    key = hmac.digest(salted_password, b"Client Key", "sha256")
+    signature = hmac.digest(hashlib.sha256(key).digest(), message, "sha256")
+    proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, signature, strict=True))).decode()
+    assert (await exchange.step(f"{without},p={proof}".encode())).user == "user"
+
+
+@pytest.mark.parametrize(
+    ("first", "why"),
+    [
+        (b"", "the first message is none of SCRAM"),
+        (b"n,,r=x", "the first message is none of SCRAM"),
+        (b"n,,n=user,r=", "the first message is none of SCRAM"),
+        (b"n,,m=x,n=user,r=x", "the first message is none of SCRAM"),
+        (b"p=tls-unique,,n=user,r=x", "channel binding is not offered"),
+        (b"n,a=other,n=user,r=x", "the name is none, or another one than that to act for"),
+        (b"n,,n=us=er,r=x", "the name is none, or another one than that to act for"),
+        (b"n,,n=,r=x", "the name is none, or another one than that to act for"),
+        (b"n,,n=user,r=x,tokenauth=true", "there are no delegation tokens"),
+        (b"n,,n=\xff,r=x", "a message is not UTF-8"),
+    ],
+)
+async def test_first_messages_that_are_refused(users: Users, first: bytes, why: str) -> None:
+    with pytest.raises(LoginRefused) as caught:
+        await server(await with_user(users)).step(first)
+    assert str(caught.value) == f"Authentication failed with SASL mechanism SCRAM-SHA-256: {why}"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        (b"c=biws", b"c=eSws"),  # the client said that it knows no channel binding
+        (b"r=rOpr", b"r=xOpr"),
+        (b"$k0", b"$k1"),
+        (b",p=", b",p=!"),
+        (b",p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=", b""),
+        (b"p=dHzb", b"p=eHzb"),
+        (b"p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=", b"p=dHzb"),
+    ],
+)
+async def test_last_messages_that_are_refused(users: Users, change: tuple[bytes, bytes]) -> None:
+    exchange = server(await with_user(users), nonce="%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
+    await exchange.step(FIRST)
+    assert change[0] in PROOF
+    with pytest.raises(LoginRefused):
+        await exchange.step(PROOF.replace(*change))
+
+
+@given(st.lists(st.binary(max_size=60) | st.sampled_from([FIRST, PROOF]), min_size=1, max_size=3))
+def test_any_messages(messages: list[bytes]) -> None:
+    """A step or a refusal."""
+
+    class NoUsers:
+        secret = b"s"
+
+        def credentials(self, name: str) -> dict[Any, Any]:
+            return {}
+
+    async def steps() -> None:
+        exchange = server(NoUsers())  # type: ignore[arg-type]
+        for message in messages:
+            try:
+                assert (await exchange.step(message)).user is None
+            except LoginRefused:
+                return
+
+    trio.run(steps)

@@ -1,0 +1,128 @@
+"""Settings of log-ins act, at the start and while the broker runs."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import Any
+
+import pytest
+
+from leafcuttr.errors import ErrorCode, StartError
+from leafcuttr.wire.messages.metadata import MetadataRequest
+from leafcuttr.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from leafcuttr.wire.messages.sasl_handshake import SaslHandshakeRequest
+from support.changing import alter_broker
+from support.live_broker import LiveBroker
+from support.waiting import until
+from support.wire_client import WireClient
+
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+OF_LISTENER = "listener.name.sasl_plaintext."
+JAAS = f"{OF_LISTENER}plain.sasl.jaas.config"
+GIVEN = {
+    "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "PLAIN",
+    JAAS: f'{MODULE} required user_alice="secret";',
+    "connection.failed.authentication.delay.ms": "0",
+}
+
+
+def connect(broker: LiveBroker) -> WireClient:
+    client = WireClient(f"127.0.0.1:{broker.broker.listeners[1].port}")
+    client.socket.settimeout(60)
+    return client
+
+
+def log_in(client: WireClient, password: str = "secret", mechanism: str = "PLAIN") -> Any:
+    handshake = client.ask(SaslHandshakeRequest(mechanism=mechanism), 1)
+    if handshake.error_code:
+        return handshake
+    return client.ask(SaslAuthenticateRequest(auth_bytes=f"\0alice\0{password}".encode()), 2)
+
+
+def code(broker: LiveBroker, password: str = "secret") -> int:
+    with connect(broker) as client:
+        return int(log_in(client, password).error_code)
+
+
+def refusal(serve: Any, settings: dict[str, str]) -> str:
+    with (
+        pytest.RaisesGroup(StartError, allow_unwrapped=True, flatten_subgroups=True) as caught,
+        serve(settings),
+    ):
+        pass
+    error: BaseException = caught.value
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return str(error)
+
+
+@pytest.mark.setting("sasl.enabled.mechanisms", while_running=True)
+def test_mechanisms(serve: Any) -> None:
+    with serve(GIVEN) as broker:
+        assert code(broker) == 0
+        alter_broker(broker.address, "1", {f"{OF_LISTENER}sasl.enabled.mechanisms": "SCRAM-SHA-256"})
+        with connect(broker) as client:
+            answer = log_in(client)
+            assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+            assert list(answer.mechanisms) == ["SCRAM-SHA-256"]
+    wanted = "sasl.enabled.mechanisms=GSSAPI: GSSAPI is not offered; allowed are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"
+    assert refusal(serve, {**GIVEN, "sasl.enabled.mechanisms": "GSSAPI"}) == wanted
+
+
+@pytest.mark.setting("sasl.jaas.config", while_running=True)
+def test_users_of_plain(serve: Any) -> None:
+    with serve(GIVEN) as broker:
+        assert (code(broker), code(broker, "other")) == (0, ErrorCode.SASL_AUTHENTICATION_FAILED)
+        alter_broker(broker.address, "1", {JAAS: f'{MODULE} required user_alice="other";'})
+        assert (code(broker), code(broker, "other")) == (ErrorCode.SASL_AUTHENTICATION_FAILED, 0)
+    line = refusal(serve, {**GIVEN, JAAS: 'M required user_alice="secret'})
+    assert line == f"{JAAS}: a quotation mark has no other"
+
+
+@pytest.mark.setting("connections.max.reauth.ms")
+def test_the_end_of_a_session(serve: Any) -> None:
+    with serve({**GIVEN, "connections.max.reauth.ms": "60000"}) as broker, connect(broker) as client:
+        assert log_in(client).session_lifetime_ms == 60_000
+        assert client.ask(MetadataRequest(topics=[]), 12).brokers
+        broker.clock.ms += 60_000
+        until(lambda: _is_closed(client.socket), "the end of the connection")
+
+
+def _is_closed(sock: socket.socket) -> bool:
+    sock.setblocking(False)
+    try:
+        return sock.recv(1, socket.MSG_PEEK) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+
+
+@pytest.mark.setting("connection.failed.authentication.delay.ms")
+def test_what_a_wrong_password_costs(serve: Any) -> None:
+    with serve({**GIVEN, "connection.failed.authentication.delay.ms": "700"}) as broker:
+        began = time.monotonic()
+        assert code(broker, "wrong") == ErrorCode.SASL_AUTHENTICATION_FAILED
+        assert time.monotonic() - began >= 0.7
+
+
+@pytest.mark.setting("sasl.server.max.receive.size")
+def test_the_largest_message_before_the_log_in(serve: Any) -> None:
+    with serve({**GIVEN, "sasl.server.max.receive.size": "1000"}) as broker:
+        with connect(broker) as client:
+            client.socket.sendall((1001).to_bytes(4, "big"))
+            assert client.socket.recv(1) == b""
+        assert code(broker) == 0
+
+
+def test_a_file_that_kafka_opts_names(serve: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "jaas.conf"
+    file.write_text(f'KafkaServer {{ {MODULE} required user_alice="of the file"; }};')
+    monkeypatch.setenv("KAFKA_OPTS", f"-Xmx1G -Djava.security.auth.login.config={file}")
+    given = {name: value for name, value in GIVEN.items() if name != JAAS}
+    with serve(given) as broker:
+        assert (code(broker), code(broker, "of the file")) == (ErrorCode.SASL_AUTHENTICATION_FAILED, 0)
+    monkeypatch.setenv("KAFKA_OPTS", "-Djava.security.auth.login.config=/nowhere")
+    assert refusal(serve, given) == "KAFKA_OPTS: /nowhere: No such file or directory"
