@@ -16,6 +16,7 @@ MIRRORS: Final = ("cli", "client", "handlers", "log", "metrics", "net", "runtime
 ACROSS: Final = {
     "cli/dump/test_kafka_dump_log.py": "Kafka's tool prints the same",
     "client/test_secure_kafka.py": "a real Kafka with TLS and SASL, to the client and to commands",
+    "client/test_contract.py": "the contract of peers, over the network",
     "log/cleaner/test_as_kafka.py": "what Kafka's cleaner makes of the same records",
     "log/cleaner/test_with_transactions.py": "compaction among transactions of clients",
     "log/producers/test_duplicates.py": "the state of producers and the staging of batches together",
