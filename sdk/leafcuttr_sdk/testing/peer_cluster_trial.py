@@ -68,6 +68,9 @@ class ClusterTrial:
         while (count := (await peer.topics([name]))[name].partitions) == 2:  # noqa: ASYNC110 (others learn of it later)
             await trio.sleep(0.05)
         trial.same("the number of partitions that were added", count, 4)
+        trial.same(
+            "the topic that is to be there", await peer.ensure_topic(name), (await peer.topics([name]))[name]
+        )
         await self._refused(name, missing)
 
     async def _refused(self, name: str, missing: str) -> None:
@@ -76,6 +79,8 @@ class ClusterTrial:
             await peer.create_topic(name, partitions=1)
         async with trial.raises("a topic with a slash", InvalidTopic):
             await peer.create_topic("a/b", partitions=1)
+        async with trial.raises("a topic with a slash that is to be there", InvalidTopic):
+            await peer.ensure_topic("a/b")
         async with trial.raises("a topic without partitions", InvalidPartitions):
             await peer.create_topic(missing, partitions=0)
         async with trial.raises("more replicas than brokers", InvalidReplicationFactor):

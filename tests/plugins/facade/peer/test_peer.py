@@ -13,6 +13,7 @@ from leafcuttr_sdk.errors import (
     InvalidPartitions,
     InvalidReplicationFactor,
     InvalidTopic,
+    PluginError,
     StorageError,
     TopicAlreadyExists,
     UnknownMemberId,
@@ -151,3 +152,32 @@ async def test_what_is_offline_is_trouble(run: Run, autojump_clock: MockClock) -
         assert live.peer.trouble == "t-1 is offline: the disk is broken"
         with pytest.raises(StorageError):
             await live.peer.offsets({T1: LATEST})
+
+
+async def test_a_topic_that_the_broker_may_create(run: Run, autojump_clock: MockClock) -> None:
+    async with run(num_partitions="3") as live:
+        assert (await live.peer.ensure_topic("made")).partitions == 3
+        assert await live.peer.ensure_topic("made") == (await live.peer.topics(["made"]))["made"]
+    async with run(auto_create_topics_enable="false") as live:
+        with pytest.raises(UnknownTopicOrPartition):
+            await live.peer.ensure_topic("more")
+
+
+async def test_other_clusters_are_named_by_properties(
+    run: Run, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with run() as live:
+        wrong = {"bootstrap.servers": "localhost:1", "security.protocol": "SSH"}
+        with pytest.raises(PluginError, match=r"^security\.protocol=SSH: expected one of "):
+            async with live.view.peer(wrong):
+                pytest.fail("it was entered")
+        unknown = {"bootstrap.servers": "localhost:1", "no.such": "1"}
+        with pytest.raises(PluginError, match=r"no\.such"):
+            async with live.view.peer(unknown, strict=True):
+                pytest.fail("it was entered")
+        assert not caplog.records
+        async with live.view.peer(unknown) as peer:
+            assert (peer.name, peer.in_process, peer.trouble) == ("localhost:1", False, None)
+        assert [record.getMessage() for record in caplog.records] == [
+            "the client of localhost:1 does not know the settings no.such"
+        ]

@@ -44,9 +44,6 @@ class PeerParts(NamedTuple):
 class InProcessPeer:
     """See `leafcuttr_sdk.peers.Peer`."""
 
-    name: Final = "this broker"
-    in_process: Final = True
-
     def __init__(self, parts: PeerParts) -> None:
         self._core = parts.core
         self._producing = parts.producing
@@ -54,6 +51,14 @@ class InProcessPeer:
         self._groups = GroupsView(parts.core)
         self._client = of_plugin(parts.plugin)
         self.transaction = parts.transaction
+
+    @property
+    def name(self) -> str:
+        return "this broker"
+
+    @property
+    def in_process(self) -> bool:
+        return True
 
     @property
     def trouble(self) -> str | None:
