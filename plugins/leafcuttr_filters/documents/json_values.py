@@ -79,8 +79,8 @@ _encode_ascii: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).
 def decoded(data: bytes) -> Any:
     """Raises CannotFilterError."""
     kept = _kept
-    found = kept.documents.get(id(data))
-    if found is not None and found[0] is data:
+    found = kept.documents.get(id(data))  # the bytes live as long as they are kept, so no others have their id
+    if found is not None:
         document = found[1]
         kept.found = True
         kept.skip = 0

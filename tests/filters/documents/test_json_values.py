@@ -101,3 +101,25 @@ def test_what_is_kept_has_a_bound() -> None:
     for number in range(10_000):
         decoded(b"%d" % number)
     assert len(kept.documents) <= 4096
+
+
+def test_where_nobody_comes_for_them_few_are_kept_until_somebody_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept = json_values._Kept()
+    monkeypatch.setattr(json_values, "_kept", kept)
+
+    def fill(*, wanted: bool) -> int:
+        """How many of so many are there at the end."""
+        values = [b'"%s%d"' % (b"x" * 1000, number) for number in range(1000)]
+        for data in values:
+            decoded(data)
+            if wanted:
+                decoded(data)
+        return sum(id(data) in kept.documents for data in values)
+
+    assert fill(wanted=True) > 400 and kept.skip == 0
+    fill(wanted=False)
+    assert fill(wanted=False) < 1000 // json_values.SKIP + 2
+    fill(wanted=True)
+    assert kept.skip == 0
