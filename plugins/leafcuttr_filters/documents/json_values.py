@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn
 MOST_BYTES: Final = 512 * 1024
 """Of all documents that a thread keeps."""
 _LARGEST: Final = 64 * 1024
-SKIP: Final = 31
+SKIP: Final = 30
 _MOST: Final = 4096
 
 
