@@ -118,7 +118,11 @@ def test_where_nobody_comes_for_them_few_are_kept_until_somebody_does(
                 decoded(data)
         return sum(id(data) in kept.documents for data in values)
 
+    texts: list[str] = []
+    decode = json_values._decode
+    monkeypatch.setattr(json_values, "_decode", lambda text: (texts.append(text), decode(text))[1])
     assert fill(wanted=True) > 400 and kept.skip == 0
+    assert len(texts) == 1000, "each once, also behind those that were given up"
     fill(wanted=False)
     assert fill(wanted=False) < 1000 // json_values.SKIP + 2
     fill(wanted=True)
