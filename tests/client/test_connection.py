@@ -28,7 +28,6 @@ from leafcuttr.client.errors import (
 from leafcuttr.client.settings import ClientSasl, ClientSettings, ClientTls, HostPort, Pem
 from leafcuttr.client.tls import TlsContexts
 from leafcuttr.wire.api import ApiKey
-from leafcuttr.wire.client_apis import ClientApiKey
 from leafcuttr.wire.errors import EncodeError
 from leafcuttr.wire.messages.describe_cluster import DescribeClusterRequest
 from leafcuttr.wire.messages.metadata import MetadataRequest
@@ -424,7 +423,7 @@ async def test_many_iterations_do_not_hold_up_the_loop(nursery: trio.Nursery) ->
         counting = "first" not in call.kept
         return authenticate(call) if counting else HANG_UP
 
-    broker.answers = {**broker.answers, ClientApiKey.SASL_AUTHENTICATE: begin}
+    broker.answers = {**broker.answers, ApiKey.SASL_AUTHENTICATE: begin}
 
     async def tick() -> None:
         nonlocal turns
@@ -472,7 +471,7 @@ async def test_no_request_comes_between_the_steps_of_a_renewal(
             await go_on.wait()
         return server.handshake(call)
 
-    broker = await started(nursery, {**server.answers, ClientApiKey.SASL_HANDSHAKE: slow, **FINE})
+    broker = await started(nursery, {**server.answers, ApiKey.SASL_HANDSHAKE: slow, **FINE})
     connection = await connect(nursery, broker, sasl=user("PLAIN"))
     await begun.wait()
     async with trio.open_nursery() as asking:
