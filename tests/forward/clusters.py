@@ -63,8 +63,9 @@ def read(address: str, topic: str, partitions: Sequence[int] = (0,), *, committe
     while ended < len(partitions):
         message = consumer.poll(30)
         assert message is not None, f"{topic} of {address} is not read to its end"
-        if message.error():
-            assert message.error().code() == -191, message.error()
+        error = message.error()
+        if error is not None:
+            assert error.code() == -191, error
             ended += 1
         else:
             found.append(message)

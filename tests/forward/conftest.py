@@ -4,7 +4,7 @@ import itertools
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import trio
@@ -72,7 +72,7 @@ def make_run(tmp_path: Path) -> MakeRun:
             chosen = chosen._replace(name=name)
 
         async def make_chain(names: Sequence[str], topic: str) -> Any:
-            return Judging(judge(topic))
+            return Judging(cast(Any, judge)(topic))
 
         return Run(relay_run(plan, chosen, filters), open_peer, LOGGER, make_chain if judge else None)
 

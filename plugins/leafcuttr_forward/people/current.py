@@ -3,7 +3,7 @@ them here."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class RunningFlows:
         return tuple(self.reports.values())
 
 
-_RUNNING: "Final[WeakKeyDictionary[Broker, RunningFlows]]" = WeakKeyDictionary()
+_RUNNING: "WeakKeyDictionary[Broker, RunningFlows]" = WeakKeyDictionary()
 
 
 def running_of(broker: "Broker") -> RunningFlows:

@@ -207,7 +207,7 @@ async def test_offsets_of_a_group_at_the_target(
         consumer.assign([TopicPartition(target, partition, offset)])
         read = []
         while (message := consumer.poll(2)) is not None:
-            read.append(message.value().decode())
+            read.append((message.value() or b"").decode())
         consumer.close()
         return read
 
