@@ -162,7 +162,8 @@ async def fill(address: str, topic: str, count: int, in_batch: int) -> None:
 
     builder = BatchBuilder()
     value = os.urandom(SIZE // 2).hex().encode()
-    builder.extend_records([(value, b"key-%d" % at, (), 1_700_000_000_000) for at in range(in_batch)])
+    now = int(time.time() * 1000)
+    builder.extend_records([(value, b"key-%d" % at, (), now) for at in range(in_batch)])
     batch = builder.finish()
     async with peer(address) as source:
         await source.create_topic(topic, partitions=PARTITIONS)
@@ -170,15 +171,26 @@ async def fill(address: str, topic: str, count: int, in_batch: int) -> None:
             in_call = max(1, 500_000 // (in_batch * SIZE))
             left = count // in_batch // PARTITIONS
             while left > 0:
+                in_call = min(in_call, left)
                 batches = [
                     NewBatch(TopicPartition(topic, number), bytearray(batch))
                     for number in range(PARTITIONS)
-                    for _ in range(min(in_call, left))
+                    for _ in range(in_call)
                 ]
                 for done in await appender.append(batches):
                     if isinstance(done, Exception):
                         raise done
                 left -= in_call
+
+
+async def check(address: str, topic: str, count: int) -> None:
+    """Everything is at the target: in each partition as many records as there are offsets, but for markers."""
+    from leafcuttr_sdk.types import TopicPartition
+
+    async with peer(address) as target:
+        found = await target.offsets({TopicPartition(topic, number): -1 for number in range(PARTITIONS)})
+    if sum(found.values()) < count:
+        raise RuntimeError(f"{sum(found.values())} of {count} records are at the target: {found}")
 
 
 def throughput(row: str, number: int, ends: tuple[Peer, Peer], scale: float) -> Figures:
@@ -188,6 +200,7 @@ def throughput(row: str, number: int, ends: tuple[Peer, Peer], scale: float) -> 
     count, in_batch = LOADS[load]
     count = int(count * scale)
     topic = f"{load}-{number}-{row.replace(' ', '-')}"
+    count -= count % (PARTITIONS * in_batch)
     trio.run(fill, ends[0].address, topic, count, in_batch)
     before = [end.cpu_s() for end in ends]
     process = start_flow(topic, topic, ends, stop=True, **options)
@@ -202,6 +215,7 @@ def throughput(row: str, number: int, ends: tuple[Peer, Peer], scale: float) -> 
         time.sleep(0.01)
     seconds = time.monotonic() - process.began
     after = [end.cpu_s() for end in ends]
+    trio.run(check, ends[1].address, topic, count)
     return {
         "records_per_s": count / seconds,
         "forward_us": used / count * 1e6,
@@ -230,7 +244,9 @@ def lag(row: str, number: int, ends: tuple[Peer, Peer], scale: float) -> Figures
                     await trio.sleep_until(begin + at / 100)
                     builder = BatchBuilder()
                     now = repr(time.time()).encode()
-                    builder.extend_records([(now.ljust(SIZE), None, (), 0) for _ in range(10)])
+                    builder.extend_records(
+                        [(now.ljust(SIZE), None, (), int(time.time() * 1000)) for _ in range(10)]
+                    )
                     await appender.append(
                         [NewBatch(TopicPartition(topic, at % PARTITIONS), builder.finish())]
                     )

@@ -210,16 +210,20 @@ class Copying:
         }
         for partition in self._report.partitions.keys() - set(plan.partitions):
             self._progress.hide(partition)
-        if spec.stop_at_end and self._job.ends is None:
-            self._job.ends = await self._source.offsets(
-                dict.fromkeys(plan.partitions, LATEST), committed=spec.read_committed
-            )
+        await self._see_ends()
         await self._start(plan.partitions, is_first=is_first)
         starts = Starts()
         for partition in gone:
             self._check.deleted(starts, partition)
         await self._apply(starts)
         self._check_end()
+
+    async def _see_ends(self) -> None:
+        """Where everything ends now, for `stop_at_end`; once all topics of the rules are there."""
+        if self._spec.stop_at_end and self._job.ends is None and self._plan.is_complete:
+            self._job.ends = await self._source.offsets(
+                dict.fromkeys(self._plan.partitions, LATEST), committed=self._spec.read_committed
+            )
 
     async def _start(self, partitions: Sequence[TopicPartition], *, is_first: bool = False) -> None:
         """Begin, or begin again, with these, which the plan has."""
@@ -325,7 +329,7 @@ class Copying:
         import trio
 
         while True:
-            waits = bool(self._waiting or self._plan.missing)
+            waits = bool(self._waiting or not self._plan.is_complete)
             pause = min(RETRY_S, self._spec.refresh_s) if waits else self._spec.refresh_s
             await trio.sleep(pause)
             await self._refresh()
@@ -334,6 +338,7 @@ class Copying:
         ids = {name: topic.topic_id for name, topic in self._plan.sources.items()}
         async with self._changing:
             await self._plan.refresh()
+            await self._see_ends()
             sources, reading = self._plan.sources, self._intake.positions.keys()
             anew = {
                 name for name, topic in sources.items() if ids.get(name, topic.topic_id) != topic.topic_id

@@ -51,6 +51,8 @@ class TopicPlan:
         """The topics of the source that have a route now."""
         self.missing: set[str] = set()
         """Names in rules that the source does not have."""
+        self.unmet: set[str] = set()
+        """Topics of the source without a route: the target does not have theirs, and it cannot be created."""
 
     def route(self, topic: str) -> Route:
         """For a topic of the source in `sources`."""
@@ -61,6 +63,11 @@ class TopicPlan:
     def lower_limit(self, topic: str, limit: int) -> None:
         """Of a topic of the source: its target has refused a batch that is larger."""
         self._limits[self._routes[topic].topic] = limit
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every topic of the rules is there, at both ends."""
+        return not self.missing and not self.unmet
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -102,6 +109,7 @@ class TopicPlan:
                 self._trouble(target, f"it cannot be created or enlarged: {line_of(error)}")
         await self._settings(wanted, there, settings)
         self.sources = {name: found[name] for name, rule in wanted.items() if rule.target_of(name) in there}
+        self.unmet = wanted.keys() - self.sources.keys()
         self._routes = {
             name: self._made(found[name], there[wanted[name].target_of(name)], wanted[name])
             for name in self.sources

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from leafcuttr_forward.flows.errors import FlowStopped
-from leafcuttr_forward.flows.report import FlowReport
+from leafcuttr_forward.flows.report import FlowReport, FlowState
 from leafcuttr_forward.flows.routes import Route
 from leafcuttr_forward.flows.spec import FLOWS_TOPIC, FlowSpec, Partitioning, TopicCreation, TopicRule
 from leafcuttr_forward.flows.topics import TopicPlan
@@ -23,6 +23,7 @@ from support.flows import (
     numbered,
     two_clusters,
     until_position,
+    until_state,
 )
 from support.waiting import eventually
 
@@ -191,3 +192,16 @@ async def test_a_topic_that_a_rule_names_and_that_is_not_there_is_a_note(tmp_pat
         await fill(ends.source, "orders", numbered(5))
         await until_position(report, TopicPartition("orders", 0), 5)
         assert "missing" not in report.notes
+
+
+async def test_a_flow_that_stops_at_the_end_waits_for_topics_that_are_missing(tmp_path: Path) -> None:
+    spec = flow_of("orders", stop_at_end=True, refresh_s=0.05, creation=TopicCreation(create=False))
+    async with two_clusters(tmp_path) as ends, flowing(spec, ends.source, ends.target) as report:
+        await eventually(lambda: "missing" in report.notes, "the source's is missing")
+        await ends.source.create_topic("orders", partitions=1)
+        await fill(ends.source, "orders", numbered(5))
+        await eventually(lambda: "orders" in report.notes, "the target's is missing")
+        assert report.state is FlowState.RUNNING
+        await ends.target.create_topic("orders", partitions=1)
+        await until_state(report, FlowState.ENDED)
+        assert len(await contents(ends.target, "orders")) == 5
