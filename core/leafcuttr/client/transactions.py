@@ -92,6 +92,7 @@ async def open_producer(
             raised = error
         await producer.close()
         nursery.cancel_scope.cancel()
+    producer.sender.close()
     if raised is not None:
         raise raised
 

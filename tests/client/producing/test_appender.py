@@ -138,6 +138,32 @@ async def test_a_cluster_that_is_away(tmp_path: Path) -> None:
         assert peer.trouble == f"no broker answers at {address}"
 
 
+async def test_calls_that_wait_at_the_end_of_the_context_are_answered(tmp_path: Path) -> None:
+    proxy = CuttingProxy()
+    tp = TopicPartition("t", 0)
+    answers: list[Appended | BrokerError] = []
+    with running_broker(tmp_path, {"advertised.listeners": f"PLAINTEXT://{proxy.address}"}) as broker:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(proxy.serve, broker.port)
+            async with peer_at(proxy.address) as peer:
+                await peer.create_topic("t", partitions=1)
+                async with trio.open_nursery() as callers, peer.appender() as appender:
+                    offsets(await appender.append([new_batch(tp, b"a")]))
+                    proxy.is_open = False
+                    proxy.cut_all()
+
+                    async def call(task_status: trio.TaskStatus[None]) -> None:
+                        task_status.started()
+                        answers.extend(await appender.append([new_batch(tp, b"b")]))
+
+                    await callers.start(call)
+            assert [type(answer) for answer in answers] == [RequestTimedOut]
+            assert "the appender was closed" in str(answers[0])
+            with pytest.raises(RuntimeError, match="closed"):
+                await appender.append([new_batch(tp, b"c")])
+            nursery.cancel_scope.cancel()
+
+
 class Cut:
     """How many bytes pass, by a seed: sometimes in a request, sometimes in an answer, sometimes at once."""
 

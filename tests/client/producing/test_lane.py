@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from leafcuttr.client.producing.lane import LAST_EPOCH, WINDOW, Call, Lane, Outgoing
 from leafcuttr.client.producing.stamp import ProducerIdentity, Unstamped, checked
-from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.errors import BrokerError, ErrorCode, UnknownTopicOrPartition
 from leafcuttr.wire.batch import MAX_SEQUENCE
 from leafcuttr_sdk.batches import BatchBuilder
 from leafcuttr_sdk.records import Appended
@@ -241,6 +241,20 @@ def test_time_that_is_over() -> None:
     made, _ = call(one, 1, deadline=6)
     one.expire(7, "no leader")
     assert str(made.answers[0]) == "t-0: not acknowledged in time, it was not appended: no leader"
+
+
+def test_what_is_given_up_may_have_been_appended_before() -> None:
+    one = lane()
+    made, _ = call(one, 1, 1)
+    one.give_up(UnknownTopicOrPartition("gone"))
+    assert codes(made) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+    made, _ = call(one, 1)
+    one.give_up(UnknownTopicOrPartition("gone"))
+    made, _ = call(one, 1)
+    one.lost(taken(one), "cut", 0)
+    one.give_up(UnknownTopicOrPartition("gone"))
+    assert str(made.answers[0]) == "t-0: not acknowledged in time, it may have been appended: gone"
+    one.give_up(UnknownTopicOrPartition("gone"))  # nothing is left
 
 
 def test_an_answer_that_passes_but_comes_too_late_is_the_last() -> None:

@@ -29,6 +29,7 @@ async def open_appender(calls: Calls) -> AsyncIterator["RemoteAppender"]:
         except BaseException as error:
             raised = error
         nursery.cancel_scope.cancel()
+    appender.close()
     if raised is not None:
         raise raised
 
@@ -52,6 +53,10 @@ class RemoteAppender:
                 return [error] * len(batches)
         assert self._identity is not None
         return await self._sender.append(batches, self._identity)
+
+    def close(self) -> None:
+        """Once its tasks have ended."""
+        self._sender.close()
 
     async def _begin(self) -> None:
         async with self._beginning:

@@ -231,7 +231,8 @@ class Lane:
         """Nothing can be appended here: all that is not under way fails."""
         oldest = self._oldest()
         if oldest is not None and not oldest.under_way and self._broken is None:
-            self._fail(oldest, error)
+            oldest.trouble = str(error)
+            self._fail(oldest, self._timed_out(oldest) if oldest.uncertain else error)
 
     def renew(self, identity: ProducerIdentity) -> None:
         """Go on as this producer; nothing is under way."""

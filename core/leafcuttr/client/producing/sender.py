@@ -17,7 +17,7 @@ from leafcuttr.client.leaders import Led, look_up
 from leafcuttr.client.producing.lane import Call, Lane, Outgoing
 from leafcuttr.client.producing.stamp import ProducerIdentity, checked, stamped
 from leafcuttr.client.retrying import RetryPauses
-from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.errors import BrokerError, ErrorCode, RequestTimedOut
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.messages.produce import (
     PartitionProduceData,
@@ -69,7 +69,7 @@ class BatchSender:
         self._sending: set[int] = set()
         self._under_way: dict[int, int] = {}
         self._changed = trio.Event()
-        self._stopped = False
+        self._stopped = self._closed = False
         self._no_leader = "its leader is not known"
         self._timeout_s = self._settings.delivery_timeout_s
 
@@ -77,6 +77,8 @@ class BatchSender:
         self, batches: Sequence[NewBatch], identity: ProducerIdentity
     ) -> "list[Appended | BrokerError]":
         """See `leafcuttr_sdk.peers.PeerAppender.append`."""
+        if self._closed:
+            raise RuntimeError("This appender is closed.")
         done = trio.Event()
         call = Call(len(batches), trio.current_time() + self._timeout_s, done.set)
         for place, (partition, batch) in enumerate(batches):
@@ -101,6 +103,12 @@ class BatchSender:
             if all(lane.is_idle for lane in self._lanes.values()):
                 return
             await changed.wait()
+
+    def close(self) -> None:
+        """Once its tasks have ended: calls that wait are answered, and later ones refused."""
+        self._closed = True
+        for lane in self._lanes.values():
+            lane.give_up(RequestTimedOut("the appender was closed"))
 
     def resume(self) -> None:
         """Go on after `stop`."""
