@@ -6,8 +6,11 @@ import math
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from leafcuttr_forward.flows.spec import FlowSpec, Guarantee, Reaction, Start
+from leafcuttr_forward.mm2.entries import CLIENT, MIRROR
 from leafcuttr_forward.mm2.plan import FlowPlan, MirrorPlan
 from leafcuttr_forward.mm2.planning import read_plan
 from leafcuttr_sdk.settings import FindingLevel
@@ -402,3 +405,39 @@ def test_the_samples_are_taken_without_a_warning(path: Path) -> None:
     plan, said = read_plan(path.read_text())
     assert plan is not None
     assert {finding.level for finding in said} == {FindingLevel.NOTE}
+
+
+PLACES = [
+    "",
+    "a.",
+    "b.",
+    "a->b.",
+    "b->a.",
+    "a->c.",
+    "->",
+    "a->b.source.consumer.",
+    "a.producer.",
+    "a->b.target.admin.",
+]
+LINES = st.lists(
+    st.tuples(
+        st.sampled_from(PLACES),
+        st.sampled_from(sorted(MIRROR) + sorted(CLIENT)) | st.text(max_size=10),
+        st.sampled_from(["true", "false", "1", "-1", "", ".*", "a,b", "(", "source", "x", IDENTITY])
+        | st.text(max_size=10),
+    ),
+    max_size=12,
+)
+
+
+@given(LINES)
+def test_any_file_is_read_or_refused_in_lines(given_lines: list[tuple[str, str, str]]) -> None:
+    text = ON + "".join(f"{place}{name}={value}\n" for place, name, value in given_lines)
+    plan, said = read_plan(text)
+    assert (plan is None) == any(finding.level is FindingLevel.ERROR for finding in said)
+    assert all("\n" not in finding.key for finding in said)
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read_or_refused_in_lines(text: str) -> None:
+    read_plan(text)
