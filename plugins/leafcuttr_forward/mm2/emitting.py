@@ -86,7 +86,10 @@ class SyncEmitter:
         self._clock: Final = clock
         self._logger: Final = logger
         self._due = DueSyncs(plan.lag_max)
-        self._wake = trio.Event()
+        self._came = trio.Event()
+        """There is something to write, now or in a while."""
+        self._urgent = trio.Event()
+        """It is due."""
         self._early: list[OffsetSync] | None = []
         """What came before the topic was read; None from then on."""
         self.store: Final = SyncStore()
@@ -97,12 +100,13 @@ class SyncEmitter:
             if each.target.partition != each.source.partition:
                 continue  # such a position has no partition at the target to go on in
             for sync in self._due.take(each):
+                self._came.set()
                 if self._early is None:
                     self.store.add(sync)
                 else:
                     self._early.append(sync)
         if self._due:
-            self._wake.set()
+            self._urgent.set()
 
     async def load(self, peer: "Peer") -> None:
         """Read what was written before. Raises BrokerError."""
@@ -125,9 +129,10 @@ class SyncEmitter:
         async with writing(peer, plan.topic, plan.replication_factor, self._logger) as writer:
             await self.load(peer)
             while True:
+                await self._came.wait()
                 with trio.move_on_after(SYNC_PAUSE_S):
-                    await self._wake.wait()
-                self._wake = trio.Event()
+                    await self._urgent.wait()
+                self._came, self._urgent = trio.Event(), trio.Event()
                 self._due.promote()
                 if self._due:
                     await self._write(writer)
@@ -138,6 +143,8 @@ class SyncEmitter:
             await _in_batches(writer, [(sync.key(), sync.value()) for sync in syncs], self._clock)
         except BrokerError:
             self._due.put_back(syncs)
+            self._came.set()
+            self._urgent.set()
             raise
 
 
