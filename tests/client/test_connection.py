@@ -188,7 +188,7 @@ async def test_a_request_that_is_cancelled_leaves_the_connection_as_it_is(nurser
 async def test_a_request_without_an_answer(nursery: trio.Nursery) -> None:
     broker = await started(nursery, {ApiKey.PRODUCE: lambda call: None, **FINE})
     connection = await connect(nursery, broker)
-    data = PartitionProduceData(index=0, records=b"x" * 100_000)
+    data = PartitionProduceData(index=0, records=memoryview(b"x" * 100_000))
     produce = ProduceRequest(acks=0, topic_data=[TopicProduceData(name="t", partition_data=[data])])
     assert await connection.request(produce, timeout_s=60) is None
     await connection.request(ASK, timeout_s=60)
@@ -323,7 +323,7 @@ async def test_tls(nursery: trio.Nursery, server_tls: ssl.SSLContext, trusting: 
     broker = await started(nursery, {ApiKey.PRODUCE: measure, **FINE}, tls=server_tls)
     connection = await connect(nursery, broker, trusting)
     for size in (0, 1, 16_384, 3_000_000):
-        data = [PartitionProduceData(index=number, records=bytes(size)) for number in range(3)]
+        data = [PartitionProduceData(index=number, records=memoryview(bytes(size))) for number in range(3)]
         produce = ProduceRequest(acks=0, topic_data=[TopicProduceData(name="t", partition_data=data)])
         await connection.request(produce, timeout_s=60)
     assert (await connection.request(ASK, timeout_s=60)).cluster_id == "scripted"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import tracemalloc
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -198,7 +199,7 @@ def test_correlation_ids_begin_again_before_they_are_negative() -> None:
     assert [protocol.send(MetadataRequest(topics=[])) for _ in range(3)] == [0x7FFFFFFF, 0, 1]
 
 
-def produce(records: object, acks: int = -1) -> ProduceRequest:
+def produce(records: Any, acks: int = -1) -> ProduceRequest:
     data = PartitionProduceData(index=0, records=records)
     return ProduceRequest(acks=acks, topic_data=[TopicProduceData(name="t", partition_data=[data, data])])
 

@@ -59,7 +59,7 @@ async def test_records_go_both_ways(kafka: SecureKafka, listener: str, mechanism
         # Large enough for many TLS records, and for a frame in pieces.
         data = batch(3, size=200_000)
         leader = await led(cluster, tp)
-        part = PartitionProduceData(index=0, records=data)
+        part = PartitionProduceData(index=0, records=memoryview(data))
         produce = ProduceRequest(
             acks=-1,
             timeout_ms=30_000,
