@@ -160,7 +160,7 @@ def _made(
 
 def forget_of(made: object) -> Callable[[], None] | None:
     """What makes a filter forget the records that it remembers, if it remembers some."""
-    forget = getattr(made, "forget", None)
+    forget: Callable[[], None] | None = getattr(made, "forget", None)
     return forget if callable(forget) else None
 
 
