@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 from leafcuttr_sdk.settings import Setting, Type, Value
@@ -31,6 +32,9 @@ def why_not(name: str, value: Value) -> str | None:
         definition = parse_definition(str(value))
     except ValueError as error:
         return str(error)
+    salt = definition.values.get("salt.file")
+    if salt is not None and not Path(salt).is_file():
+        return f"salt.file={salt}: there is no such file"
     if definition.type.name != "python":
         return None
     from leafcuttr_filters.functions import why_no_target

@@ -61,6 +61,12 @@ def test_a_function_that_is_not_there_is_found_at_the_start(tmp_path: Path) -> N
     assert why_not("f", f"python path={tmp_path}/there.py") is None
 
 
+def test_a_salt_that_is_not_there_is_found_at_the_start(tmp_path: Path) -> None:
+    assert why_not("f", "hash fields=a salt.file=/no/salt") == "salt.file=/no/salt: there is no such file"
+    (tmp_path / "salt").write_text("x")
+    assert why_not("f", f"hash fields=a salt.file={tmp_path}/salt") is None
+
+
 def test_variables_of_the_environment_name_filters() -> None:
     _, _, plugins = examine_all(None, {"KAFKA_LC_RECORD_FILTER_MINE": "tombstones"})
     assert plugins.record_filters().keys() == {"mine"}

@@ -79,6 +79,19 @@ def choice(*allowed: str) -> Kind:
     return read
 
 
+def some_of(*allowed: str) -> Kind:
+    """Some of some words."""
+
+    def read(given: str) -> tuple[str, ...]:
+        found = texts(given)
+        if not set(found) <= set(allowed):
+            raise ValueError(f"allowed are some of {', '.join(allowed)}, with commas between them")
+        return found
+
+    read.__doc__ = f"some of {', '.join(f'`{one}`' for one in allowed)}, with commas between them"
+    return read
+
+
 def path(given: str) -> tuple[str, ...]:
     """a field, as total or order.total"""
     steps: list[str] = []

@@ -124,7 +124,11 @@ def _why_no_route(values: Mapping[str, Any]) -> str | None:
         return "either regex with replacement, or topic.format is needed"
     if (values["regex"] is None) != (values["replacement"] is None):
         return "regex and replacement belong together"
-    return None
+    if values["regex"] is None:
+        return None
+    from leafcuttr_filters.transforms.replacements import why_no_replacement
+
+    return why_no_replacement(values["regex"], values["replacement"])
 
 
 def _why_no_headers(values: Mapping[str, Any]) -> str | None:
@@ -312,7 +316,9 @@ TYPES: Final = (
                 "letter and digit becomes `*`.",
             ),
             FilterOption(
-                "patterns", kinds.texts, "Of `email`, `card` (with Luhn's check digit) and `phone`."
+                "patterns",
+                kinds.some_of("email", "card", "phone"),
+                "What is masked: e-mail addresses, card numbers (with Luhn's check digit), phone numbers.",
             ),
             FilterOption("regex", kinds.replaceable, "What else is masked."),
             FilterOption(

@@ -79,7 +79,9 @@ _encode_ascii: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).
 def decoded(data: bytes) -> Any:
     """Raises CannotFilterError."""
     kept = _kept
-    found = kept.documents.get(id(data))  # the bytes live as long as they are kept, so no others have their id
+    found = kept.documents.get(
+        id(data)
+    )  # the bytes live as long as they are kept, so no others have their id
     if found is not None:
         document = found[1]
         kept.found = True

@@ -6,7 +6,7 @@ hashing         hash
 flattening      flatten
 casting, numbers    cast; numbers as Java has them
 times, java_times   timestamp; patterns of Java's SimpleDateFormat
-routing         route
+routing, replacements    route; replacements with groups as Java has them
 headers         headers
 texts           values of JSON as text
 """

@@ -15,7 +15,6 @@ from leafcuttr_filters.making import Judge
 from leafcuttr_filters.transforms.fields import described, members_of
 from leafcuttr_filters.transforms.patterns import MAY_BE, PATTERNS, Cover
 from leafcuttr_sdk.conditions.searching import Search
-from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.filters import TopicContext, Verdict
 from leafcuttr_sdk.records import Record
 
@@ -27,7 +26,6 @@ _WORD: Final = re.compile(r"[^\W_]")
 
 
 def make_mask(context: TopicContext, values: Values) -> Judge:
-    """Raises PluginError."""
     fields: tuple[Path, ...] | None = values["fields"]
     if values["patterns"] is None and values["regex"] is None:
         assert fields is not None
@@ -83,7 +81,7 @@ def _changing(
 
 
 def _covering(values: Values) -> Callable[[str], str]:
-    """A text with what matches in it covered. Raises PluginError for a pattern that there is not."""
+    """A text with what matches in it covered."""
     replacement, keep = values["replacement"], values["keep"]
 
     def cover(found: str) -> str:
@@ -94,8 +92,6 @@ def _covering(values: Values) -> Callable[[str], str]:
 
     steps: list[Callable[[str], str]] = []
     for name in values["patterns"] or ():
-        if name not in PATTERNS:
-            raise PluginError(f"there is no pattern {name!r}; there are {', '.join(PATTERNS)}")
         steps.append(partial(_cover_pattern, PATTERNS[name], cover))
     if values["regex"] is not None:
         steps.append(partial(_cover_matches, values["regex"], Search(values["regex"].pattern).longest, cover))

@@ -2,16 +2,15 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from leafcuttr_filters.documents.json_values import CannotFilterError
 from leafcuttr_filters.making import Judge
 from leafcuttr_filters.transforms.java_times import JavaFormat
+from leafcuttr_filters.transforms.replacements import replaced
 from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.filters import Routed, TopicContext, Verdict
 from leafcuttr_sdk.records import Record
-
-_GROUP: Final = re.compile(r"\\(.)|\$([0-9])|\$\{([A-Za-z][A-Za-z0-9]*)\}", re.DOTALL)
 
 
 def make_route(context: TopicContext, values: Mapping[str, Any]) -> Judge:
@@ -34,16 +33,7 @@ def renamed(topic: str, regex: re.Pattern[str], replacement: str) -> str:
     found = regex.fullmatch(topic)
     if found is None:
         return topic
-
-    def group(reference: re.Match[str]) -> str:
-        if reference[1] is not None:
-            return reference[1]
-        return found[int(reference[2]) if reference[2] else reference[3]] or ""
-
-    try:
-        name = _GROUP.sub(group, replacement)
-    except IndexError:
-        raise PluginError(f"replacement={replacement}: the regular expression has no such group") from None
+    name = replaced(found, replacement)
     if not name:
         raise PluginError(f"replacement={replacement}: nothing is left of the name {topic}")
     return name

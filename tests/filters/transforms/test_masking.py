@@ -81,11 +81,6 @@ def test_a_regular_expression() -> None:
     )
 
 
-def test_a_pattern_that_there_is_not() -> None:
-    with pytest.raises(PluginError, match="there is no pattern 'iban'; there are email, card, phone"):
-        made("mask patterns=iban")
-
-
 def test_what_cannot_be_masked_fails_unless_something_else_is_said() -> None:
     with pytest.raises(PluginError, match="mask: it is no JSON"):
         made("mask fields=a").filter(of(b"secret"))
