@@ -53,6 +53,13 @@ def test_what_passes_is_tried_again_after_pauses_that_grow() -> None:
     assert attempts.left == [10 - at for at in attempts.at]
 
 
+def test_one_attempt_takes_no_longer_than_a_request() -> None:
+    """Where nothing answers any more, another connection may."""
+    attempts = Attempts()
+    call(attempts, timeout_s=120)
+    assert attempts.left == [10]
+
+
 def test_no_pause_is_longer_than_the_longest() -> None:
     pauses = RetryPauses(SETTINGS)
     assert max(pauses.next_s() for _ in range(50)) <= 1.2

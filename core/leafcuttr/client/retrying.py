@@ -47,8 +47,8 @@ async def until_answered(
     timeout_s: float | None = None,
     passing: Container[ErrorCode] = PASSING,
 ) -> T:
-    """What `attempt` returns. It gets the seconds that are left, and is repeated after what passes: codes of `passing`,
-    and what goes wrong with connections.
+    """What `attempt` returns. It gets the seconds that it may take, and is repeated after what passes: codes of
+    `passing`, and what goes wrong with connections.
 
     Raises BrokerError: what a broker answered, or RequestTimedOut with the reason why none did.
     """
@@ -57,7 +57,8 @@ async def until_answered(
     backoff = RetryPauses(settings)
     while True:
         try:
-            return await attempt(max(deadline - trio.current_time(), 0.001))
+            left_s = max(deadline - trio.current_time(), 0.001)
+            return await attempt(min(left_s, settings.request_timeout_s))
         except ClientError as error:
             last: BrokerError = RequestTimedOut(str(error))
             last.__cause__ = error
