@@ -151,6 +151,7 @@ async def test_a_topic_that_is_not_there_is_waited_for_unless_a_client_made_it_u
             refused = turn.failures[1].refused
             assert refused is not None
             assert refused.code is ReasonCode.TOPIC_NAME_INVALID
+            assert not writer.producer._topics, "what clients make up is not remembered"
 
 
 async def test_a_cluster_that_is_away_keeps_nobody_waiting_for_ever(
@@ -207,6 +208,46 @@ async def test_the_others_of_a_batch_that_one_record_spoils(cluster: RunningBrok
         await write(turn)
         assert list(turn.failures) == [60]
         assert [record.value for record in cluster.consume("small", 100)] == payloads
+
+
+async def test_batches_behind_one_that_is_refused_go_again_in_their_order(cluster: RunningBroker) -> None:
+    """Several are under way: those behind it are refused because of it."""
+    cluster.create_topic("small", configs={"max.message.bytes": "300000"})
+    async with writing(cluster.bootstrap_servers) as writer:
+        turn = writer.begin()
+        payloads = [b"%d " % number * 300 for number in range(1500)]
+        put(writer, turn, "c", *payloads[:100], b"x" * 400_000, *payloads[100:])
+        await write(turn)
+        assert list(turn.failures) == [100]
+        assert [record.value for record in cluster.consume("small", 1500)] == payloads
+
+
+async def test_what_is_stored_makes_place_for_more(cluster: RunningBroker) -> None:
+    producer = module.ClusterProducer(open_peer, cluster.bootstrap_servers, "proxy", {}, 100_000)
+    outcomes: list[module.DeliveryError | None] = []
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: producer.run(task_status=task_status))
+        for number in range(1, 6):
+            producer.send("t", b"k", b"x" * 60_000, (), 1, outcomes.append)
+            with trio.fail_after(60):
+                while len(outcomes) < number:
+                    await trio.sleep(0.01)
+        nursery.cancel_scope.cancel()
+    assert outcomes == [None] * 5
+
+
+async def test_a_topic_that_was_deleted_is_made_again(cluster: RunningBroker) -> None:
+    async with writing(cluster.bootstrap_servers) as writer:
+        turn = writer.begin()
+        put(writer, turn, "a/y", b"1")
+        await write(turn)
+        assert not turn.failures
+        await trio.to_thread.run_sync(lambda: cluster.call(lambda inside: inside.topics.delete("t")))
+        turn = writer.begin()
+        put(writer, turn, "a/y", b"2")
+        await write(turn)
+        await write_missing(writer, turn)
+        assert [record.value for record in cluster.consume("t", 1)] == [b"2"]
 
 
 async def test_what_is_under_way_at_the_end_is_stored(cluster: RunningBroker) -> None:

@@ -173,6 +173,12 @@ async def test_committed_ends_where_a_transaction_is_open(run: Run, autojump_clo
                 pytest.fail("what is not decided was read")
             (open_,) = await reader.read()
             assert (values(open_), open_.high_watermark) == ([b"a"], 1)
+            await fill(live, b"plain", partition=T1)
+            await transaction.produce_batch("t", [Record(b"b")], partitions=[1])
+            committed.assign({T1: 0})
+            (before,) = await committed.read()
+            assert (values(before), before.next_offset, before.high_watermark) == ([b"plain"], 1, 1)
+            committed.unassign(T1)
         (decided,) = await committed.read()
         assert decided.next_offset == 2
         assert decided.high_watermark == 2

@@ -149,9 +149,9 @@ class InProcessReader:
             self._stirred.update(self._refused)
             self._refused.clear()
 
-    async def _found(self) -> list[tuple[_Assigned, int, PeerRead]]:
-        """What there is now within the limit, each with the position that it was read from."""
-        found: list[tuple[_Assigned, int, PeerRead]] = []
+    async def _found(self) -> list[tuple[_Assigned, PeerRead]]:
+        """What there is now within the limit."""
+        found: list[tuple[_Assigned, PeerRead]] = []
         left, pace = self._max_bytes, Pace()
         for assigned in list(self._stirred):
             await pace.turn()
@@ -160,12 +160,11 @@ class InProcessReader:
             if self._assigned.get(assigned.partition) is not assigned or self._is_idle(assigned):
                 self._stirred.pop(assigned, None)
                 continue
-            position = assigned.position
-            read = await self._read_one(assigned, position, min(left, self._partition_bytes))
+            read = await self._read_one(assigned, min(left, self._partition_bytes))
             if read is None:
                 continue
             left -= len(read.data)
-            found.append((assigned, position, read))
+            found.append((assigned, read))
         return found
 
     def _is_idle(self, assigned: _Assigned) -> bool:
@@ -175,20 +174,20 @@ class InProcessReader:
             log is not None and not has_news(log, assigned.position, committed=self._committed)
         )
 
-    async def _read_one(self, assigned: _Assigned, position: int, max_bytes: int) -> PeerRead | None:
+    async def _read_one(self, assigned: _Assigned, max_bytes: int) -> PeerRead | None:
         """One read, or why the partition cannot be read any more; None for nothing yet."""
-        log = assigned.log
+        log, position = assigned.log, assigned.position
         try:
             if log is None:
                 raise UnknownTopicOrPartition(f"There is no partition {assigned.partition}.")
             read = await read_log(log, position, max_bytes, committed=self._committed)
-        except StorageError as error:
+        except StorageError:
             gone = self._gone(assigned)
             if gone is None:
                 self._stirred.pop(assigned, None)
                 self._refused[assigned] = None
                 return None
-            return _failed(assigned, gone.with_traceback(None) if gone is not error else gone)
+            return _failed(assigned, gone)
         except (OffsetOutOfRange, CorruptMessage, UnknownTopicOrPartition) as error:
             return _failed(assigned, error.with_traceback(None))
         if read.next_offset <= position:
@@ -213,12 +212,12 @@ class InProcessReader:
             return UnknownTopicOrPartition(f"Topic '{topic}' was deleted.")
         return UnknownTopicId(f"Topic '{topic}' was deleted and created anew.")
 
-    def _take(self, found: list[tuple[_Assigned, int, PeerRead]]) -> list[PeerRead]:
+    def _take(self, found: list[tuple[_Assigned, PeerRead]]) -> list[PeerRead]:
         """What is still to be handed out: a partition may have been assigned or paused meanwhile."""
         taken: list[PeerRead] = []
-        for assigned, position, read in found:
+        for assigned, read in found:
             current = self._assigned.get(assigned.partition) is assigned
-            if not current or assigned.paused or assigned.position != position:
+            if not current or assigned.paused:
                 continue
             taken.append(read)
             if read.error is not None:
