@@ -95,7 +95,7 @@ def test_what_cannot_be_masked_fails_unless_something_else_is_said() -> None:
 @pytest.mark.parametrize("form", [b"%s", b'{"a":"%s"}', b"a@%s", b"%s@"], ids=repr)
 def test_a_hostile_text_takes_a_time_that_grows_with_its_length_only(part: bytes, form: bytes) -> None:
     """A quadratic search would take hours for it."""
-    made("mask patterns=email,card,phone").filter(of(form % (part * (200_000 // len(part)))))
+    made("mask patterns=email,card,phone").filter(of(form % (part * (100_000 // len(part)))))
 
 
 def test_a_record_without_anything_to_cover_is_the_same_object() -> None:
