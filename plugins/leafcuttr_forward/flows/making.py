@@ -63,7 +63,7 @@ class Piece(NamedTuple):
 
     target: TopicPartition
     batch: bytearray | memoryview
-    """As `leafcuttr_sdk.peers.Peer` takes it: whoever appends it sets producer, sequence, base offset and CRC."""
+    """As `leafcuttr_sdk.peers.Peer` takes it: what appends it sets producer, sequence, base offset and CRC."""
     records: int
 
 
