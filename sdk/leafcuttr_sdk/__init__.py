@@ -106,7 +106,9 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.services import Service, ServiceSpec
     from leafcuttr_sdk.serving import ByteStream, Handler, Peer
     from leafcuttr_sdk.settings import (
+        FindingLevel,
         Setting,
+        SettingFinding,
         Settings,
         Type,
         listener_settings,
@@ -151,7 +153,7 @@ _PLACES: Final = {
     "SchemaCodec SchemaError SchemaFormat SchemaNotFoundError SchemaProvider SchemaProviderError SchemaReference "
     "SchemaRule SchemaVersion",
     "services": "Service ServiceSpec",
-    "settings": "Setting Settings Type listener_settings serving_settings tls_settings",
+    "settings": "FindingLevel Setting SettingFinding Settings Type listener_settings serving_settings tls_settings",
     "serving": "ByteStream Handler Peer",
     "topics": "PartitionInfo TopicInfo Topics",
     "transactions": "OpenTransaction TransactionalProducer",
@@ -203,6 +205,7 @@ __all__ = [
     "FilterChain",
     "FilterFailure",
     "Finding",
+    "FindingLevel",
     "ForgettingFilter",
     "FormatCodec",
     "FormatError",
@@ -266,6 +269,7 @@ __all__ = [
     "Service",
     "ServiceSpec",
     "Setting",
+    "SettingFinding",
     "Settings",
     "StartFailure",
     "StoredRecord",
