@@ -6,6 +6,7 @@ import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from typing import Final
 
 import pytest
 
@@ -15,7 +16,8 @@ from support.broker_process import running_broker
 from support.real_kafka import real_kafka
 from support.remote_peers import peer_at
 
-_NUMBERS = itertools.count(1)
+QUICKLY: Final = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
+_NUMBERS: Final = itertools.count(1)
 
 
 @pytest.fixture(scope="module", params=["leafcuttr", pytest.param("kafka", marks=pytest.mark.long)])
@@ -23,12 +25,12 @@ def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """Where a broker listens, for all tests of a file."""
     folder = tmp_path_factory.mktemp("cluster")
     if request.param == "leafcuttr":
-        with running_broker(folder) as broker:
+        with running_broker(folder, QUICKLY) as broker:
             yield broker.address
         return
     if why := jars.missing():
         pytest.skip(why)
-    with real_kafka(folder) as kafka:
+    with real_kafka(folder, *(f"{name}={value}" for name, value in QUICKLY.items())) as kafka:
         yield str(kafka)
 
 

@@ -348,7 +348,7 @@ class _Sent(NamedTuple):
     sequence: int
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_no_batch_is_lost_or_doubled_or_overtaken(random: Random) -> None:
     """Connections that are cut at any moment, requests on dead connections that arrive late, answers that are lost,
