@@ -1,4 +1,4 @@
-"""The page of every key of MirrorMaker 2 and of kaf-relay, made of the tables that the readers of files go by:
+"""The page of every key of MirrorMaker 2 and of kaf-relay, and of the metrics, made of the tables that the code goes by:
 `python -m leafcuttr_forward.reference_page > docs/reference/forwarding.md`. A test compares the committed page with it.
 """
 
@@ -7,12 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
+from leafcuttr_forward.flows.report import FlowReport
 from leafcuttr_forward.mm2.client_keys import CLIENT_KEYS, ClientKey
 from leafcuttr_forward.mm2.keys import KEYS as MIRROR_KEYS
 from leafcuttr_forward.mm2.keys import MirrorKey, Use, Where
 from leafcuttr_forward.mm2.worker_keys import WORKER_KEYS
+from leafcuttr_forward.people.metrics import flow_readings
+from leafcuttr_forward.relay.counters import RelayCounters
 from leafcuttr_forward.relay.keys import KEYS as RELAY_KEYS
 from leafcuttr_forward.relay.keys import Kind, RelayKey
+from leafcuttr_forward.relay.pool import SourcePool
 
 _HEAD: Final = """\
 # Keys of forwarding
@@ -47,6 +51,12 @@ _RELAY: Final = """
 TOML. Several files are merged in their order: tables key by key, lists as a whole. Durations are Go's: `300ms`, `2s`,
 `1m30s`. *No effect* means that the key is accepted and nothing changes by it.
 """
+_METRICS: Final = """
+## Metrics
+
+Of a broker that forwards at its admin port, of a relay at `metrics_server_addr`, of a mirror at `--metrics`. Those that
+begin with `kafka_relay_` have kaf-relay's names; relays and mirrors have them.
+"""
 _SECTIONS: Final = {
     "": "At the top",
     "app": "`[app]`",
@@ -72,6 +82,8 @@ def page() -> str:
             *_table(("Key", "Type", "Default", "Here"), map(_client_row, CLIENT_KEYS)),
             _RELAY,
             *_relay(),
+            _METRICS,
+            *_table(("Metric", "Labels", "What it is"), _metric_rows()),
         )
     )
 
@@ -80,6 +92,18 @@ def _relay() -> Iterator[str]:
     for section, keys in groupby(RELAY_KEYS, lambda key: key.section):
         yield f"\n### {_SECTIONS[section]}\n"
         yield from _table(("Key", "Value", "Default", "Here"), map(_relay_row, keys))
+
+
+def _metric_rows() -> Iterator[Sequence[str]]:
+    for metric, _ in flow_readings(tuple, lambda: 0):
+        yield f"`{metric.name}`", _labels(metric.labels), metric.help
+    counters = RelayCounters(FlowReport("any"), SourcePool(["any"], lag_threshold=0))
+    for other in counters.metrics():
+        yield f"`{other.name}`", _labels(other.labels), other.help
+
+
+def _labels(names: Iterable[str]) -> str:
+    return ", ".join(f"`{each}`" for each in names)
 
 
 def _mirror_row(key: MirrorKey) -> Sequence[str]:
