@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -106,6 +107,14 @@ async def test_one_of_many_has_it_at_any_time(topic: str, open_peer: OpenPeer) -
             for number in range(4):
                 nursery.start_soon(member, number)
     assert had == set(range(4))
+
+
+async def test_its_connection_is_closed_with_it(peer: Peer, topic: str) -> None:
+    """The one for requests that the coordinator holds back."""
+    links: dict[Any, Any] = peer._cluster._links._links  # type: ignore[attr-defined]
+    async with peer.claim(f"l-{topic}", session_timeout_ms=6000):
+        assert [lane for _, lane in links if topic in lane]
+    assert not [lane for _, lane in links if topic in lane]
 
 
 async def test_a_session_that_the_cluster_does_not_allow(peer: Peer, topic: str) -> None:

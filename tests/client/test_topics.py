@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
 import pytest
+import trio
 
 from leafcuttr.errors import (
     BrokerError,
@@ -75,3 +79,18 @@ async def test_the_default_factor_is_what_one_broker_has(peer: Peer) -> None:
     await peer.create_topic("default", partitions=1)
     assert (await peer.topics(["one", "default"])).keys() == {"one", "default"}
     assert await peer.node_count() == 1
+
+
+async def test_a_topic_that_the_broker_may_create(peer: Peer, topic: str) -> None:
+    made = await peer.ensure_topic(f"made-{topic}")
+    assert made == (await peer.topics([made.name]))[made.name]
+    assert await peer.ensure_topic(topic) == (await peer.topics([topic]))[topic]
+
+
+async def test_what_no_broker_creates_is_said_at_once(
+    open_peer: Callable[..., AbstractAsyncContextManager[Peer]],
+) -> None:
+    """However long a topic is waited for that is being created."""
+    async with open_peer(topic_metadata_propagation_max_ms="600000") as peer:
+        with trio.fail_after(60), pytest.raises(InvalidTopic):
+            await peer.ensure_topic("a/b")
