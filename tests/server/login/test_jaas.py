@@ -50,6 +50,7 @@ def test_a_file() -> None:
         ("Module required a;", "the option a lacks ="),
         ("Module required a=;", "the option a has no value"),
         ('Module required a="secret;', "a quotation mark has no other"),
+        ('Module required user_a="b" "secret";', "the option in quotation marks lacks ="),
         ("Module required; more", "one entry is expected, and more follows behind its ;"),
     ],
 )

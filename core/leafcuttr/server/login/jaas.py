@@ -38,6 +38,12 @@ class JaasEntry(NamedTuple):
 class _Token(NamedTuple):
     text: str
     is_sign: bool
+    is_quoted: bool = False
+
+    @property
+    def shown(self) -> str:
+        """For messages: what is in quotation marks may be a secret."""
+        return "in quotation marks" if self.is_quoted else self.text[:60]
 
 
 def parse_entry(text: str) -> JaasEntry:
@@ -54,14 +60,14 @@ def parse_file(text: str) -> dict[str, list[JaasEntry]]:
     tokens, at = list(_tokens(text)), 0
     found: dict[str, list[JaasEntry]] = {}
     while at < len(tokens):
-        name = tokens[at].text
-        at = _sign(tokens, at + 1, "{", f"the section {name}")
+        name, shown = tokens[at].text, f"the section {tokens[at].shown}"
+        at = _sign(tokens, at + 1, "{", shown)
         entries: list[JaasEntry] = []
         while at < len(tokens) and tokens[at] != _Token("}", True):
             entry, at = _entry(tokens, at)
             entries.append(entry)
-        at = _sign(tokens, at, "}", f"the section {name}")
-        at = _sign(tokens, at, ";", f"the section {name}")
+        at = _sign(tokens, at, "}", shown)
+        at = _sign(tokens, at, ";", shown)
         found[name] = entries
     return found
 
@@ -74,7 +80,7 @@ def _tokens(text: str) -> Iterator[_Token]:
             raise JaasError("a quotation mark has no other")
         at = found.end()
         if found["quoted"] is not None:
-            yield _Token(_ESCAPED.sub(r"\1", found["quoted"]), False)
+            yield _Token(_ESCAPED.sub(r"\1", found["quoted"]), False, True)
         elif found["sign"]:
             yield _Token(found["sign"], True)
         elif found["word"]:
@@ -82,19 +88,19 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _entry(tokens: list[_Token], at: int) -> tuple[JaasEntry, int]:
-    words = [token.text for token in tokens[at : at + 2] if not token.is_sign]
-    if len(words) < 2 or words[1].lower() not in ("required", "requisite", "sufficient", "optional"):
+    words = [token for token in tokens[at : at + 2] if not token.is_sign]
+    if len(words) < 2 or words[1].text.lower() not in ("required", "requisite", "sufficient", "optional"):
         raise JaasError("an entry begins with a module and a word such as required")
     at += 2
     options: dict[str, str] = {}
     while at < len(tokens) and not tokens[at].is_sign:
-        name = tokens[at].text
-        at = _sign(tokens, at + 1, "=", f"the option {name}")
+        name, shown = tokens[at].text, f"the option {tokens[at].shown}"
+        at = _sign(tokens, at + 1, "=", shown)
         if at >= len(tokens) or tokens[at].is_sign:
-            raise JaasError(f"the option {name} has no value")
+            raise JaasError(f"{shown} has no value")
         options[name] = tokens[at].text
         at += 1
-    return JaasEntry(words[0], options), _sign(tokens, at, ";", f"the entry of {words[0]}")
+    return JaasEntry(words[0].text, options), _sign(tokens, at, ";", f"the entry of {words[0].shown}")
 
 
 def _sign(tokens: list[_Token], at: int, sign: str, what: str) -> int:
