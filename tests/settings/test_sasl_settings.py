@@ -109,11 +109,12 @@ def test_what_a_wrong_password_costs(serve: Any) -> None:
 
 
 @pytest.mark.setting("sasl.server.max.receive.size")
-def test_the_largest_message_before_the_log_in(serve: Any) -> None:
+def test_the_largest_message_before_the_log_in(serve: Any, caplog: pytest.LogCaptureFixture) -> None:
     with serve({**GIVEN, "sasl.server.max.receive.size": "1000"}) as broker:
         with connect(broker) as client:
             client.socket.sendall((1001).to_bytes(4, "big"))
             assert client.socket.recv(1) == b""
+        assert "1001 bytes are announced before the log-in; at most 1000 are read" in caplog.text
         assert code(broker) == 0
 
 

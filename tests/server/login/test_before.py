@@ -10,7 +10,12 @@ from typing import Any
 
 import pytest
 
+from leafcuttr.client.sasl.scram import Scram
+from leafcuttr.client.settings import ClientSasl
 from leafcuttr.errors import ErrorCode
+from leafcuttr.state.security.credentials import ScramMechanism
+from leafcuttr.state.security.scram import new_credential
+from leafcuttr.state.security.users import CredentialUpsertion
 from leafcuttr.wire.messages.api_versions import ApiVersionsRequest
 from leafcuttr.wire.messages.metadata import MetadataRequest
 from leafcuttr.wire.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -186,3 +191,33 @@ def test_a_message_without_a_handshake_ends_it_too(client: WireClient) -> None:
     answer = client.ask(SaslAuthenticateRequest(auth_bytes=GOOD), 2)
     assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
     assert closed(client)
+
+
+def by_scram(client: WireClient, name: str, password: str) -> int:
+    ours = Scram(ClientSasl(mechanism="SCRAM-SHA-256", username=name, password=password))
+    assert client.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1).error_code == 0
+    challenge = client.ask(SaslAuthenticateRequest(auth_bytes=ours.first()), 2)
+    proof = ours.respond(bytes(challenge.auth_bytes)) or b""
+    return int(client.ask(SaslAuthenticateRequest(auth_bytes=proof), 2).error_code)
+
+
+def test_a_changed_password_ends_the_connections_of_the_old_one(
+    broker: LiveBroker, client: WireClient
+) -> None:
+    """Those that logged in by what the settings say of a user of this name go on."""
+
+    def set_password(password: str) -> None:
+        credential = new_credential(ScramMechanism.SCRAM_SHA_256, password.encode(), 4096)
+        upsertion = CredentialUpsertion("alice", ScramMechanism.SCRAM_SHA_256, credential)
+        broker.run(broker.broker.users.alter, [upsertion], [])
+
+    set_password("one")
+    with WireClient(broker.address) as other:
+        other.socket.settimeout(60)
+        assert by_scram(client, "alice", "one") == 0
+        assert plain(other, GOOD).error_code == 0
+        set_password("two")
+        assert closed(client)
+        assert other.ask(MetadataRequest(topics=[]), 12).brokers
+    with WireClient(broker.address) as again:
+        assert by_scram(again, "alice", "two") == 0

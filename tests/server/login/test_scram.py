@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -92,21 +94,36 @@ async def test_who_there_is_not_is_told_nothing(users: Users) -> None:
     assert challenges[0] == challenges[1]
 
 
-async def test_the_nonce_as_librdkafka_sends_it(users: Users) -> None:
-    """It puts its own nonce before the one that it got once more; Kafka takes that too."""
-    import hashlib
-    import hmac
-
-    exchange = server(await with_user(users), nonce="server")
-    await exchange.step(b"n,,n=user,r=client")
-    without = "c=biws,r=clientclientserver"
+def proof_of(without: str) -> bytes:
+    """The last message with this beginning, and a proof that fits it."""
     challenge = f"r=clientserver,s={base64.b64encode(SALT).decode()},i=4096"
     message = f"n=user,r=client,{challenge},{without}".encode()
-    salted_password = salted(SHA_256, b"pencil", SALT, 4096)
-    key = hmac.digest(salted_password, b"Client Key", "sha256")
+    key = hmac.digest(salted(SHA_256, b"pencil", SALT, 4096), b"Client Key", "sha256")
     signature = hmac.digest(hashlib.sha256(key).digest(), message, "sha256")
     proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, signature, strict=True))).decode()
-    assert (await exchange.step(f"{without},p={proof}".encode())).user == "user"
+    return f"{without},p={proof}".encode()
+
+
+@pytest.mark.parametrize(
+    ("without", "comes_in"),
+    [
+        ("c=biws,r=clientserver", True),
+        # librdkafka puts its own nonce before the one that it got once more; Kafka takes that too.
+        ("c=biws,r=clientclientserver", True),
+        ("c=biws,r=clientother", False),
+        ("c=eSws,r=clientserver", False),  # the first message said that there is no channel binding
+    ],
+)
+async def test_nonce_and_binding_are_those_of_the_first_message(
+    users: Users, without: str, comes_in: bool
+) -> None:
+    exchange = server(await with_user(users), nonce="server")
+    await exchange.step(b"n,,n=user,r=client")
+    if comes_in:
+        assert (await exchange.step(proof_of(without))).user == "user"
+    else:
+        with pytest.raises(LoginRefused, match="the last message does not belong to the first"):
+            await exchange.step(proof_of(without))
 
 
 @pytest.mark.parametrize(

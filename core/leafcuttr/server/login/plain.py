@@ -44,10 +44,9 @@ class PlainServer:
 
     async def _fits(self, name: str, password: str) -> bool:
         if self._named is not None:
-            wanted = self._named.get(name)
-            # A user that there is not takes as long as a wrong password.
-            found = hmac.compare_digest((wanted or password + "x").encode(), password.encode())
-            return found and wanted is not None
+            # A user that there is not takes as long as a wrong password, which this is.
+            wanted = self._named.get(name) or f"{password}x"
+            return hmac.compare_digest(wanted.encode(), password.encode())
         return await trio.to_thread.run_sync(
             partial(self._fits_stored, name, password.encode()), limiter=self._limiter
         )
@@ -57,8 +56,5 @@ class PlainServer:
 
         stored = self._users.credentials(name)
         mechanism = next(iter(sorted(stored)), ScramMechanism.SCRAM_SHA_256)
-        credential = stored.get(mechanism)
-        known = credential is not None
-        return (
-            fits(mechanism, credential or invented(mechanism, name, self._users.secret), password) and known
-        )
+        credential = stored.get(mechanism) or invented(mechanism, name, self._users.secret)
+        return fits(mechanism, credential, password)

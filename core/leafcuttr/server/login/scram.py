@@ -49,7 +49,6 @@ class ScramServer:
         self._limiter = limiter
         self._own_nonce = secrets.token_urlsafe(24) if nonce is None else nonce
         self._name: str | None = None
-        self._known = False
         self._credential: ScramCredential | None = None
         self._gs2 = self._first_bare = self._server_first = self._nonce = ""
 
@@ -77,7 +76,7 @@ class ScramServer:
         self._gs2, self._first_bare = found["gs2"], found["bare"]
         self._nonce = found["nonce"] + self._own_nonce
         stored = self._users.credentials(name).get(self._mechanism)
-        self._name, self._known = name, stored is not None
+        self._name = name
         if stored is None:
             # Where the secret is made the disk is written.
             invent = partial(lambda: invented(self._mechanism, name, self._users.secret))
@@ -105,7 +104,7 @@ class ScramServer:
             raise self._invalid()
         client_key = bytes(one ^ other for one, other in zip(proof, signature, strict=True))
         stored_key = hashlib.new(hash_name, client_key).digest()
-        if not hmac.compare_digest(stored_key, credential.stored_key) or not self._known:
+        if not hmac.compare_digest(stored_key, credential.stored_key):
             raise self._invalid()
         proved = hmac.digest(credential.server_key, message, hash_name)
         return LoginStep(b"v=" + base64.b64encode(proved), self._name)

@@ -1,0 +1,98 @@
+"""A log-in as a whole: who the client is afterwards, what is left, and how one ends that does not come to its end."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+import trio
+
+from leafcuttr.config.listeners import Listener
+from leafcuttr.handlers.context import RequestContext, context_of
+from leafcuttr.server.login.logins import LOGIN_S, Logins
+from leafcuttr.server.transport import PlainTransport
+from leafcuttr.state.broker import Broker
+from leafcuttr_sdk.authentication import Principal
+
+Serve = Callable[..., Awaitable[Broker]]
+Pair = tuple[socket.socket, socket.socket]
+JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";'
+SETTINGS = {
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.in.plain.sasl.jaas.config": JAAS,
+    "connection.failed.authentication.delay.ms": "0",
+}
+HANDSHAKE = b"\0\0\0\x11" + b"\0\x11\0\0\0\0\0\x01\xff\xff\0\x05PLAIN"
+GOOD, BAD = b"\0\0\0\x0d\0alice\0secret", b"\0\0\0\x0c\0alice\0wrong"
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    yield ours, theirs
+    ours.close()
+    theirs.close()
+
+
+def context() -> RequestContext:
+    return context_of(Listener("IN", "h", 1, "h", 1, "SASL_PLAINTEXT"), "10.0.0.7", 1234, 1)
+
+
+async def under_way(logins: Logins) -> trio.CancelScope:
+    while not logins._under_way:
+        await trio.lowlevel.checkpoint()
+    (scope,) = logins._under_way
+    return scope
+
+
+async def test_who_it_is_and_what_is_left(serve: Serve, pair: Pair) -> None:
+    logins, given = Logins(await serve(SETTINGS)), context()
+    pair[1].sendall(HANDSHAKE + GOOD + b"the next")
+    assert await logins.succeeds(PlainTransport(pair[0]), given) == b"the next"
+    assert given.client.principal == Principal("User", "alice")
+    assert not logins.failed
+
+
+async def test_a_refusal(serve: Serve, pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
+    logins, given = Logins(await serve(SETTINGS)), context()
+    pair[1].sendall(HANDSHAKE + BAD)
+    with caplog.at_level(logging.WARNING):
+        assert await logins.succeeds(PlainTransport(pair[0]), given) is None
+    assert given.client.principal == Principal("User", "ANONYMOUS")
+    assert logins.failed == {"IN": 1}
+    (line,) = [each.getMessage() for each in caplog.records]
+    assert line == (
+        "closing the connection from 10.0.0.7:1234 on IN: Authentication failed: Invalid username or password"
+    )
+
+
+async def test_one_that_takes_too_long(serve: Serve, pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
+    logins = Logins(await serve(SETTINGS))
+    pair[1].sendall(HANDSHAKE)
+
+    async def hurry() -> None:
+        scope = await under_way(logins)
+        assert scope.deadline - trio.current_time() <= LOGIN_S
+        scope.deadline = trio.current_time()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hurry)
+        assert await logins.succeeds(PlainTransport(pair[0]), context()) is None
+    assert "no log-in within 10 seconds" in caplog.text
+    assert not logins._under_way
+
+
+async def test_the_stop_ends_it(serve: Serve, pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
+    logins = Logins(await serve(SETTINGS))
+
+    async def stop() -> None:
+        await under_way(logins)
+        logins.stop()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stop)
+        assert await logins.succeeds(PlainTransport(pair[0]), context()) is None
+    assert not logins.failed and "10.0.0.7" not in caplog.text
