@@ -1,4 +1,4 @@
-"""The page of every key of MirrorMaker 2 and of kaf-relay, and of the metrics, made of the tables that the code goes by:
+"""The page of every key of MirrorMaker 2 and of kaf-relay, and of the metrics, made of the tables of the code:
 `python -m leafcuttr_forward.reference_page > docs/reference/forwarding.md`. A test compares the committed page with it.
 """
 

@@ -280,6 +280,7 @@ class Run:
         if self._switch is None:
             self._logger.info("reading from %s", name)
             self._switch = SourceSwitch(peer)
+            self.report.trouble = None
             self._switch.on_refused.append(self._on_refused)
             self._chosen.set()
         else:
@@ -303,7 +304,10 @@ class Run:
 
     def _tell_vain(self) -> None:
         self.counters.unhealthy += 1
-        self._logger.warning("no source answers: %s", self.pool.why_down)
+        line = f"no source answers: {self.pool.why_down}"
+        if self._switch is None:  # the flow has not begun, and says nothing yet
+            self.report.trouble = line
+        self._logger.warning("%s", line)
 
     def _end(self, why: str) -> None:
         if self.why is None:

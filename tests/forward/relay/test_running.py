@@ -257,9 +257,11 @@ async def test_a_topic_that_the_source_does_not_have_is_waited_for(
     async with started(run):
         await until(lambda: run.pool.vain > 1, "it has looked for the topic")
         assert run.pool.sources[0].trouble == f"it has no topic {name}"
+        assert run.report.trouble == f"no source answers: node1: it has no topic {name}"
         await trio.to_thread.run_sync(create, edge.address, name)
         await trio.to_thread.run_sync(produce, edge.address, name, ["first"])
         await until(lambda: run.counters.total == 1, "the record is copied")
+        assert run.report.trouble is None
     assert values(hub.address, name) == ["first"]
 
 
