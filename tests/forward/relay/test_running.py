@@ -262,7 +262,7 @@ async def test_a_topic_that_the_source_does_not_have_is_waited_for(
         await trio.to_thread.run_sync(produce, edge.address, name, ["first"])
         await until(lambda: run.counters.total == 1, "the record is copied")
         assert run.report.trouble is None
-    assert values(hub.address, name) == ["first"]
+        assert run.report.is_well
 
 
 async def test_a_position_is_of_the_source_that_it_was_read_from(
