@@ -11,4 +11,8 @@ The path of a request: `RemoteCluster.request` picks the link to a broker, conne
 versions, authentication), and hands the request to its `ClientConnection`, which has several under way; the response is
 read from the frame that it came in. What can go wrong on the way is one family, in `errors`, each with one line for the
 person.
+
+`peer` is `leafcuttr_sdk.peers.Peer` on top of it: `calls` and `retrying` repeat what passes by itself; `fetching` reads
+whole batches, `producing` appends each of them once and in order, `transactions` several together; `topics`, `offsets`,
+`groups` and `claim` are the rest of the contract. What has states is without I/O, in modules that say so.
 """
