@@ -36,16 +36,29 @@ _LANES: Final = {ApiKey.FETCH: "fetch", ApiKey.JOIN_GROUP: "group", ApiKey.SYNC_
 @asynccontextmanager
 async def open_cluster(settings: ClientSettings, *, clock: Clock) -> "AsyncIterator[RemoteCluster]":
     """Its connections are closed at the end. What the body raises is raised as it is, in no group. The clock says how
-    old metadata is; waits are trio's."""
+    old metadata is; waits are trio's.
+
+    Where it is cancelled from outside, connections last as long as the body: what that does before it ends, to leave a
+    group or to abort a transaction, needs them."""
     raised: BaseException | None = None
     async with trio.open_nursery() as nursery:
+        connections: trio.Nursery = await nursery.start(_keep_nursery)
         try:
-            yield RemoteCluster(settings, clock, nursery)
+            yield RemoteCluster(settings, clock, connections)
         except BaseException as error:
             raised = error
-        nursery.cancel_scope.cancel()
+        finally:
+            connections.cancel_scope.cancel()
     if raised is not None:
         raise raised
+
+
+async def _keep_nursery(task_status: trio.TaskStatus[trio.Nursery]) -> None:
+    """A nursery that only its own scope ends."""
+    async with trio.open_nursery() as nursery:
+        nursery.cancel_scope.shield = True
+        task_status.started(nursery)
+        await trio.sleep_forever()
 
 
 class RemoteCluster:
