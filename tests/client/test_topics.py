@@ -18,6 +18,7 @@ from leafcuttr.errors import (
     UnknownTopicOrPartition,
 )
 from leafcuttr_sdk.peers import Peer
+from support.waiting import eventually
 
 
 async def test_a_topic_is_there_once_it_is_created(peer: Peer, topic: str) -> None:
@@ -42,9 +43,12 @@ async def test_settings_of_the_topic_alone(peer: Peer) -> None:
         "configured": {"retention.ms": "5000", "cleanup.policy": "compact"}
     }
     await peer.alter_topic("configured", {"retention.ms": None, "segment.bytes": "2000000"})
-    assert await peer.topic_configs(["configured"]) == {
-        "configured": {"segment.bytes": "2000000", "cleanup.policy": "compact"}
-    }
+    expected = {"configured": {"segment.bytes": "2000000", "cleanup.policy": "compact"}}
+
+    async def changed() -> bool:
+        return await peer.topic_configs(["configured"]) == expected
+
+    await eventually(changed, "the settings")  # a cluster may change them behind its answer
     await peer.alter_topic("configured", {})
 
 

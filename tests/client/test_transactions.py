@@ -186,9 +186,15 @@ async def test_offsets_of_a_group_are_committed_with_it(peer: Peer, topic: str) 
                 await transaction.commit_offsets(group)
 
 
+async def small_batches(peer: Peer, topic: str) -> str:
+    """A topic of batches of 1000 bytes: a setting that is changed may come into force behind the answer."""
+    await peer.create_topic(f"{topic}-small", partitions=3, configs={"max.message.bytes": "1000"})
+    return f"{topic}-small"
+
+
 async def test_what_fails_aborts_and_the_end_says_why(peer: Peer, topic: str) -> None:
+    topic = await small_batches(peer, topic)
     tp = TopicPartition(topic, 0)
-    await peer.alter_topic(topic, {"max.message.bytes": "1000"})
     async with peer.transaction(f"x-{topic}") as producer:
         with pytest.raises(TransactionAborted, match="can only be aborted: a call failed"):
             async with producer.begin() as transaction:

@@ -79,9 +79,15 @@ async def test_calls_beside_each_other_keep_their_order(peer: Peer, topic: str) 
     assert (await stored(peer, topic))[tp] == [b"%d" % number for number in range(20)]
 
 
+async def small_batches(peer: Peer, topic: str) -> str:
+    """A topic of batches of 1000 bytes: a setting that is changed may come into force behind the answer."""
+    await peer.create_topic(f"{topic}-small", partitions=3, configs={"max.message.bytes": "1000"})
+    return f"{topic}-small"
+
+
 async def test_what_is_refused_takes_along_what_is_behind_it(peer: Peer, topic: str) -> None:
+    topic = await small_batches(peer, topic)
     tp, other = TopicPartition(topic, 0), TopicPartition(topic, 1)
-    await peer.alter_topic(topic, {"max.message.bytes": "1000"})
     async with peer.appender() as appender:
         offsets(await appender.append([new_batch(tp, b"a")]))
         answers = await appender.append(
@@ -95,8 +101,8 @@ async def test_what_is_refused_takes_along_what_is_behind_it(peer: Peer, topic: 
 
 
 async def test_the_first_batch_that_is_refused_takes_along_what_is_behind_it(peer: Peer, topic: str) -> None:
+    topic = await small_batches(peer, topic)
     tp = TopicPartition(topic, 0)
-    await peer.alter_topic(topic, {"max.message.bytes": "1000"})
     async with peer.appender() as appender:
         answers = await appender.append([new_batch(tp, b"b" * 2000), new_batch(tp, b"c")])
         assert [type(answer) for answer in answers] == [MessageTooLarge, OutOfOrderSequence]
