@@ -12,11 +12,12 @@ from leafcuttr_sdk.batches.reader import Batch, batches_in
 from leafcuttr_sdk.errors import BrokerError
 from leafcuttr_sdk.peers import Peer, PeerAppender, PeerRead, PeerReader
 from leafcuttr_sdk.records import Appended, NewBatch
-from leafcuttr_sdk.testing.report import Notes, literally, told
+from leafcuttr_sdk.testing.report import Notes, told
 from leafcuttr_sdk.types import TopicPartition
 
 PATIENCE_S: Final = 60.0
 """What one part of the check may take."""
+SOON_S: Final = 10.0
 SILENCE_S: Final = 0.5
 """How long nothing may come where nothing is to come."""
 
@@ -59,12 +60,21 @@ class PeerTrial:
 
     def wrong(self, problem: str) -> None:
         """A line for the part under way."""
-        self.notes.add(self._part, literally(problem))
+        self.notes.add(self._part, problem)
 
     def same(self, what: str, found: object, wanted: object) -> None:
         """A line unless the two are equal."""
         if found != wanted:
             self.wrong(f"{what} is {found!r}, not {wanted!r}")
+
+    async def becomes(self, what: str, find: Callable[[], Awaitable[object]], wanted: object) -> None:
+        """A line unless what is found is this soon: the brokers of a cluster learn of a change one after the other."""
+        found = await find()
+        with trio.move_on_after(SOON_S):
+            while found != wanted:
+                await trio.sleep(0.02)
+                found = await find()
+        self.same(what, found, wanted)
 
     @asynccontextmanager
     async def raises(self, what: str, *kinds: type[BaseException]) -> AsyncGenerator[None]:
