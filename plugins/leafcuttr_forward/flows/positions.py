@@ -32,6 +32,8 @@ TOPIC_SETTINGS: Final = {
     "cleanup.policy": "compact",
     "segment.bytes": str(8 << 20),
     "compression.type": "producer",
+    # The clocks of the two machines may be hours apart: the target would refuse ours.
+    "message.timestamp.type": "LogAppendTime",
 }
 _COMMIT: Final = 1
 
