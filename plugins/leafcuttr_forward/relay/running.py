@@ -111,11 +111,12 @@ class Run:
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
         """Until the flow ends, a signal comes, or what the plan allows is used up. Raises PluginError where it cannot
         begin: settings of a client are wrong, the address of metrics is taken."""
-        with self._scope:
-            async with AsyncExitStack() as stack:
-                for each in self._plan.sources:
-                    self._peers.append(await stack.enter_async_context(self._open_peer(each.properties)))
-                target = await stack.enter_async_context(self._open_peer(self._plan.target.properties))
+        async with AsyncExitStack() as stack:
+            for each in self._plan.sources:
+                self._peers.append(await stack.enter_async_context(self._open_peer(each.properties)))
+            target = await stack.enter_async_context(self._open_peer(self._plan.target.properties))
+            # Within the peers' contexts: what ends the flow gives its claim back over their connections.
+            with self._scope:
                 async with trio.open_nursery() as nursery:
                     await self._serve(nursery)
                     nursery.start_soon(self._end_on_signals)
