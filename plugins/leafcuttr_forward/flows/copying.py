@@ -134,6 +134,7 @@ class Copying:
             report.notes["guarantee"] = "the target has no transactions: at least once"
         report.exactly_once = exactly
         async with AsyncExitStack() as stack:
+            producer = appender = None
             if exactly:
                 producer = await stack.enter_async_context(self._target.transaction(spec.transactional_id))
             else:
@@ -164,11 +165,11 @@ class Copying:
                 broken=self._job.broken,
             )
             clock = self._job.clock
-            if exactly:
+            if producer is not None:
                 self._writer = TransactionalWriter(
                     spec, producer, self._intake, self._progress, report, clock
                 )
-            else:
+            elif appender is not None:
                 self._writer = AcknowledgedWriter(spec, appender, self._intake, self._progress, clock)
             await self._begin(is_first=not positions)
             async with trio.open_nursery() as nursery:
