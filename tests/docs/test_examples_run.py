@@ -82,6 +82,11 @@ def folder(tmp_path: Path, stopped: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     (tmp_path / "server.properties").write_text("log.retention.hours=48\nlisteners=PLAINTEXT://localhost:0\n")
     (tmp_path / "events.log").write_text("first\nsecond\n")
     (tmp_path / "ca.pem").write_text("")
+    for name in ("admin", "alice"):
+        (tmp_path / f"{name}.secret").write_text(f"{name}'s\n")
+    (tmp_path / "records.jsonl").write_text(
+        '{"key": "a", "value": {"level": 1, "card": "4111 1111 1111 1111"}}\n'
+    )
     for path, text in render("parcel-watch"):
         (tmp_path / "parcel-watch" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "parcel-watch" / path).write_text(text)

@@ -27,7 +27,8 @@ from leafcuttr_sdk.testing.peer_checks import peer_report
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    with running_broker(tmp_path_factory.mktemp("broker")) as running:
+    settings = {"group.initial.rebalance.delay.ms": 0}  # claims are groups
+    with running_broker(tmp_path_factory.mktemp("broker"), settings) as running:
         yield running
 
 

@@ -171,13 +171,16 @@ def _named(
 def _needs_none(
     checked: RecordFilterSpec | ProduceValidatorSpec | Callable[[TopicContext], object], context: TopicContext
 ) -> bool:
-    """Whether the topic's settings need none, which one that settings imply may say."""
+    """Whether the topic's settings need none, which one that settings imply may say: by None, or by a PluginError for
+    a person who has named it without them."""
     if not isinstance(checked, RecordFilterSpec | ProduceValidatorSpec) or not checked.implied_by:
         return False
 
     def makes_none() -> bool:
         try:
             return checked.make(context) is None
+        except PluginError:
+            return True
         except BaseException:
             return False  # the trial says so
 

@@ -81,7 +81,7 @@ def create(
 
     \b
     Examples:
-      leafcuttr users create alice
+      leafcuttr users create alice < alice.secret
       leafcuttr users create admin --data leafcuttr-data --password-file admin.secret
     """
     if name in store.users():
@@ -103,7 +103,7 @@ def password(
 
     \b
     Examples:
-      leafcuttr users password alice < new.secret
+      leafcuttr users password alice --password-file alice.secret
     """
     found = _known(store, name)
     _set(store, name, mechanisms or tuple(one.sasl_name for one in found), iterations, password_file)
