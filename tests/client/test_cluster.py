@@ -411,3 +411,13 @@ async def test_connections_are_closed_at_the_end(nursery: trio.Nursery) -> None:
             await trio.lowlevel.checkpoint()
     assert scope.cancelled_caught
     go_on.set()
+
+
+async def test_one_that_is_cancelled_while_it_is_opened(autojump_clock: trio.testing.MockClock) -> None:
+    """Nothing that is shielded is left to wait for."""
+    settings = client_settings({"bootstrap.servers": "127.0.0.1:1"})
+    with trio.fail_after(600), trio.CancelScope() as scope:
+        scope.cancel()
+        async with open_cluster(settings, clock=SystemClock()):
+            raise AssertionError("it was opened")
+    assert scope.cancelled_caught

@@ -109,7 +109,7 @@ def stop(one: Record) -> Any:
         (Routed(b"", "t"), "its verdict is a Routed without a record"),  # type: ignore[arg-type]
         (Routed(Record(3), "t"), "the record that it returned has a value that is an int"),  # type: ignore[arg-type]
     ],
-    ids=str,
+    ids=lambda given: getattr(given, "__name__", str(given)),
 )
 def test_a_filter_that_fails_has_failed_on_that_record_alone(verdict: Any, reason: str) -> None:
     outcomes = chain(verdicts(b=verdict), shout).filter([record(b"a"), record(b"b"), record(b"c")])

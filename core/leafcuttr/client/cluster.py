@@ -41,24 +41,38 @@ async def open_cluster(settings: ClientSettings, *, clock: Clock) -> "AsyncItera
     Where it is cancelled from outside, connections last as long as the body: what that does before it ends, to leave a
     group or to abort a transaction, needs them."""
     raised: BaseException | None = None
+    kept = _KeptNursery()
     async with trio.open_nursery() as nursery:
-        connections: trio.Nursery = await nursery.start(_keep_nursery)
+        nursery.start_soon(kept.run)
         try:
-            yield RemoteCluster(settings, clock, connections)
+            yield RemoteCluster(settings, clock, await kept.opened())
         except BaseException as error:
             raised = error
         finally:
-            connections.cancel_scope.cancel()
+            kept.scope.cancel()
     if raised is not None:
         raise raised
 
 
-async def _keep_nursery(task_status: trio.TaskStatus[trio.Nursery]) -> None:
-    """A nursery that only its own scope ends."""
-    async with trio.open_nursery() as nursery:
-        nursery.cancel_scope.shield = True
-        task_status.started(nursery)
-        await trio.sleep_forever()
+class _KeptNursery:
+    """A nursery that only its own scope ends. Not by `Nursery.start`: where that is cancelled it waits without end for
+    what is shielded."""
+
+    def __init__(self) -> None:
+        self.scope = trio.CancelScope(shield=True)
+        self._nursery: trio.Nursery | None = None
+        self._opened = trio.Event()
+
+    async def run(self) -> None:
+        with self.scope:
+            async with trio.open_nursery() as self._nursery:
+                self._opened.set()
+                await trio.sleep_forever()
+
+    async def opened(self) -> trio.Nursery:
+        await self._opened.wait()
+        assert self._nursery is not None
+        return self._nursery
 
 
 class RemoteCluster:

@@ -147,8 +147,9 @@ def mirror(
 ) -> None:
     """Copy a cluster to another one, or a topic to another one, also within a cluster.
 
-    SOURCE and TARGET are HOST:PORT[,HOST:PORT][/TOPIC]. Without a topic all topics are copied, to topics of the same
-    name. What was produced to the target is committed at the source after that, as the group leafcuttr-NAME.
+    SOURCE and TARGET are HOST:PORT, several of a cluster with commas, and /TOPIC behind them for one topic. Without a
+    topic all topics are copied, to topics of the same name. What was produced to the target is committed at the source
+    after that, as the group leafcuttr-NAME.
 
     \b
     Examples:
