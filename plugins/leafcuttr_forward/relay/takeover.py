@@ -1,6 +1,7 @@
 """Where a relay goes on at a target that kaf-relay has filled: kaf-relay has no positions, because each record of a
 source partition has the same offset in the target's. So the next offset is the end of the target's partition, where
-the last record there is the source's record at that offset."""
+the last record there is the source's record at that offset. kaf-relay has no transactions: a partition that ends with
+one was begun by a relay of ours, which has ended before it had a position, and begins anew."""
 
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -47,10 +48,32 @@ class TargetEnds:
         found: dict[TopicPartition, int] = {}
         for ours, theirs in same.items():
             end = ends.get(theirs, 0)
-            if end > 0:
+            if end > 0 and not await _ends_with_transaction(target, theirs, end):
                 await _compare(source, ours, target, theirs, end)
                 found[ours] = end
         return found
+
+
+async def _ends_with_transaction(peer: "Peer", partition: TopicPartition, end: int) -> bool:
+    """Whether the last batch, if there is one, is of a transaction, or its marker."""
+    from leafcuttr_sdk.batches import batches_in
+
+    first = (await peer.offsets({partition: EARLIEST})).get(partition)
+    if first is None or first >= end:
+        return False
+    async with peer.reader(committed=False, partition_bytes=1) as reader:
+        reader.assign({partition: end - 1})
+        with trio.move_on_after(_READ_S):
+            while True:
+                for read in await reader.read():
+                    if read.error is not None:
+                        raise read.error
+                    for batch in batches_in(read.data):
+                        if batch.header.last_offset == end - 1:
+                            return batch.header.is_control or batch.header.is_transactional
+                    if read.next_offset >= end:
+                        return False
+    return False
 
 
 async def _compare(

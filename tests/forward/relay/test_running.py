@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import trio
+from confluent_kafka import Producer
 
 from forward.clusters import create, produce, read, until, values
 from forward.conftest import MakeRun, started
@@ -176,6 +177,29 @@ async def test_a_target_with_other_records_is_not(
         "it was not filled from there; --start earliest or --start latest says where to begin"
     )
     assert values(hub.address, topics[1]) == ["other"]
+
+
+async def test_what_a_transaction_has_left_is_not_taken_over(
+    make_run: MakeRun, edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str]
+) -> None:
+    """A relay was ended before its first commit: the target's log is as long as the source's, and has nothing of it."""
+    create(hub.address, topics[1], 2)
+
+    def abort_all() -> None:
+        producer = Producer({"bootstrap.servers": hub.address, "transactional.id": f"ended-{topics[1]}"})
+        producer.init_transactions(60)
+        producer.begin_transaction()
+        for partition in (0, 1):
+            for value in expected(partition):
+                producer.produce(topics[1], value, partition=partition)
+        producer.abort_transaction(60)
+
+    await trio.to_thread.run_sync(abort_all)
+    run = make_run([edge.address], hub.address, dict([topics]), stop_at_end=True)
+    await ended(run)
+    assert run.counters.total == 200
+    for partition in (0, 1):
+        assert values(hub.address, topics[1], partition) == expected(partition)
 
 
 async def test_where_to_begin_may_be_said(
