@@ -35,7 +35,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A peer that never answers is noticed soon."""
-    monkeypatch.setattr(peer_trial, "PATIENCE_S", 2.0)
+    monkeypatch.setattr(peer_trial, "PATIENCE_S", 6.0)
 
 
 class Wrapped:

@@ -21,7 +21,7 @@ from leafcuttr_forward.flows.pace import Throttle
 from leafcuttr_forward.flows.positions import ensure_topic, read_positions
 from leafcuttr_forward.flows.progress import Progress
 from leafcuttr_forward.flows.report import FlowReport, FlowState
-from leafcuttr_forward.flows.spec import FlowSpec, Guarantee
+from leafcuttr_forward.flows.spec import FlowSpec, Guarantee, Reaction
 from leafcuttr_forward.flows.topics import TopicPlan
 from leafcuttr_forward.flows.transacting import TransactionalWriter
 from leafcuttr_sdk.broker import LATEST
@@ -220,8 +220,10 @@ class Copying:
         self._check_end()
 
     async def _see_ends(self) -> None:
-        """Where everything ends now, for `stop_at_end`; once all topics of the rules are there."""
-        if self._spec.stop_at_end and self._job.ends is None and self._plan.is_complete:
+        """Where everything ends now, for `stop_at_end`; once all topics of the rules are there, but for those that the
+        source has no longer, if the flow goes on without them."""
+        goes_on = not self._plan.unmet and self._spec.changes.deleted is Reaction.CONTINUE
+        if self._spec.stop_at_end and self._job.ends is None and (goes_on or self._plan.is_complete):
             self._job.ends = await self._source.offsets(
                 dict.fromkeys(self._plan.partitions, LATEST), committed=self._spec.read_committed
             )
