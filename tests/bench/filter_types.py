@@ -20,7 +20,7 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from filters.making_filters import made
+from support.making_filters import made
 from leafcuttr.plugins.filter_chain import OutsideChain, OutsideFilter
 from leafcuttr.runtime.plugin_parts import Part
 from leafcuttr_sdk import Record

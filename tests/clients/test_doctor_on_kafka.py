@@ -69,7 +69,7 @@ def test_its_sasl_listener(kafka: Address, sasl_port: int) -> None:
         "sasl_password": "secret",
     }
     found = look(sasl_port, writes=True, **given)
-    assert {name for name, (severities, _) in found.items() if severities != {"fine"}} == {"disk", "clock"}
+    assert {name for name, (severities, _) in found.items() if severities != {"fine"}} == {"disk"}
     assert found["access"][1] == "the listener requires authentication\n"
     severities, seen = look(sasl_port, **given | {"sasl_password": "guess"})["log-in"]
     assert severities == {"problem"}

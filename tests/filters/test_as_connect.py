@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from filters.connect.cases import TIMESTAMP, TOPIC, Case, cases
-from filters.making_filters import made
+from support.making_filters import made
 from leafcuttr_sdk import DeadLetter, Record, Routed
 from support import jars
 from support.real_kafka import VERSION

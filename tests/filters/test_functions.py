@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from filters.making_filters import made, of
+from support.making_filters import made, of
 from leafcuttr_filters.definitions.parsing import quoted
 from leafcuttr_sdk import DROP, DeadLetter, PluginError, Record, Routed
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filters.making_filters import made, of
+from support.making_filters import made, of
 from leafcuttr_filters.definitions.table import TYPES, FilterType
 from leafcuttr_sdk import Record
 from leafcuttr_sdk.testing.verdicts import why_no_verdict

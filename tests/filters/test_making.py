@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import leafcuttr_filters as plugin
-from filters.making_filters import NOW, made, of
+from support.making_filters import NOW, made, of
 from leafcuttr_filters.definitions.table import TYPES, FilterType
 from leafcuttr_sdk import DROP, DeadLetter, PluginError, RecordFilterSpec
 from leafcuttr_sdk.testing import check_record_filter, fixed_settings

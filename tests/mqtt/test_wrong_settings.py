@@ -37,6 +37,7 @@ EMPTY = {
         )
     },
     "mqtt.authenticators": "none",
+    "mqtt.egress.filters": "none",
     "mqtt.kafka.client.id": "none",
     "mqtt.topic.key": "no key",
 }

@@ -117,7 +117,6 @@ def test_a_port_that_is_taken(serve: Any, caplog: pytest.LogCaptureFixture, monk
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"listeners": "SASL_SSL://127.0.0.1:0"}, "SASL does not exist yet"),
         ({"listeners": "INSIDE://127.0.0.1:0"}, "no protocol for INSIDE"),
         ({"listeners": ""}, "at least one listener"),
         ({"listeners": "nonsense"}, "is not NAME://host:port"),

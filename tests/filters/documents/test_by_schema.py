@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from filters.making_filters import NOW, made
+from support.making_filters import NOW, made
 from leafcuttr_registry.provider import RegistryProvider
 from leafcuttr_sdk import DROP, DeadLetter, NotReady, PluginError, Record, schema_framing
 from leafcuttr_sdk.testing import RunningBroker, running_broker

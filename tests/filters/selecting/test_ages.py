@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from filters.making_filters import NOW, made, of
+from support.making_filters import NOW, made, of
 from leafcuttr_sdk import DROP, DeadLetter, Record
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filters.making_filters import made, of
+from support.making_filters import made, of
 from leafcuttr_sdk import DROP, DeadLetter, Record
 from leafcuttr_sdk.testing import HandClock
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from filters.making_filters import of, passes
+from support.making_filters import of, passes
 from leafcuttr_sdk import Record
 
 RECORD = of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from filters.making_filters import made, of
+from support.making_filters import made, of
 from leafcuttr_sdk import DROP, DeadLetter
 from leafcuttr_sdk.testing import HandClock
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from filters.making_filters import made, of
+from support.making_filters import made, of
 
 
 @pytest.mark.parametrize("by", ["record", "key"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from filters.making_filters import made, of, reason_of, value_of
+from support.making_filters import made, of, reason_of, value_of
 
 
 @pytest.mark.parametrize(

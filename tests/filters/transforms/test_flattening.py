@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from filters.making_filters import made, of, reason_of, value_of
+from support.making_filters import made, of, reason_of, value_of
 
 
 def test_fields_in_fields() -> None:

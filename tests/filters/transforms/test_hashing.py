@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from filters.making_filters import made, of, value_of
+from support.making_filters import made, of, value_of
 from leafcuttr_sdk import PluginError
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from filters.making_filters import made, of, reason_of
+from support.making_filters import made, of, reason_of
 
 DOCUMENT = {"type": "é", "tenant": {"id": 5, "x": 1}, "list": [1], "none": None}
 FIELDS = "headers fields=type,tenant.id,list,none,missing headers=a,b,c,d,e"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from filters.making_filters import made, of, reason_of, value_of
+from support.making_filters import made, of, reason_of, value_of
 from leafcuttr_sdk import DeadLetter, PluginError, Record
 
 CARD = "4111 1111 1111 1111"
