@@ -20,10 +20,10 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from support.making_filters import made
 from leafcuttr.plugins.filter_chain import OutsideChain, OutsideFilter
 from leafcuttr.runtime.plugin_parts import Part
 from leafcuttr_sdk import Record
+from support.making_filters import made
 
 CASES: Final = {
     "nothing": (),

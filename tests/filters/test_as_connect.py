@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from filters.connect.cases import TIMESTAMP, TOPIC, Case, cases
-from support.making_filters import made
 from leafcuttr_sdk import DeadLetter, Record, Routed
 from support import jars
+from support.making_filters import made
 from support.real_kafka import VERSION
 
 FOLDER = Path(__file__).parent / "connect"

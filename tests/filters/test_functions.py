@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from support.making_filters import made, of
 from leafcuttr_filters.definitions.parsing import quoted
 from leafcuttr_sdk import DROP, DeadLetter, PluginError, Record, Routed
+from support.making_filters import made, of
 
 SOURCE = """
 from leafcuttr_sdk import DROP, DeadLetter, Routed

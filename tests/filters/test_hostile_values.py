@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.making_filters import made, of
 from leafcuttr_filters.definitions.table import TYPES, FilterType
 from leafcuttr_sdk import Record
 from leafcuttr_sdk.testing.verdicts import why_no_verdict
+from support.making_filters import made, of
 
 TYPES_OF_VALUES = [one for one in TYPES if one.name not in ("python", "hash")]
 NAMES = st.sampled_from(

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import leafcuttr_filters as plugin
-from support.making_filters import NOW, made, of
 from leafcuttr_filters.definitions.table import TYPES, FilterType
 from leafcuttr_sdk import DROP, DeadLetter, PluginError, RecordFilterSpec
 from leafcuttr_sdk.testing import check_record_filter, fixed_settings
+from support.making_filters import NOW, made, of
 
 HARMLESS = [one for one in TYPES if one.name not in ("python", "hash")]
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.making_filters import NOW, made
 from leafcuttr_registry.provider import RegistryProvider
 from leafcuttr_sdk import DROP, DeadLetter, NotReady, PluginError, Record, schema_framing
 from leafcuttr_sdk.testing import RunningBroker, running_broker
 from support.checked_topics import Shop, framed, guid_header
+from support.making_filters import NOW, made
 from support.registry import SETTINGS
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.making_filters import made, of
 from leafcuttr_sdk import DROP, DeadLetter, Record
 from leafcuttr_sdk.testing import HandClock
+from support.making_filters import made, of
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from support.making_filters import of, passes
 from leafcuttr_sdk import Record
+from support.making_filters import of, passes
 
 RECORD = of(
     {"country": "se", "total": 12, "paid": True, "none": None, "at": {"city": "Åre"}},

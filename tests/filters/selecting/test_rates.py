@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from support.making_filters import made, of
 from leafcuttr_sdk import DROP, DeadLetter
 from leafcuttr_sdk.testing import HandClock
+from support.making_filters import made, of
 
 
 def test_so_many_pass_and_the_bucket_fills_again() -> None:

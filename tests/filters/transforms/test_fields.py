@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from support.making_filters import NOW, made, of, reason_of, value_of
 from leafcuttr_sdk import DeadLetter, Record
+from support.making_filters import NOW, made, of, reason_of, value_of
 
 DOCUMENT = {"id": 7, "user": {"name": "ann", "card": {"cvc": 1, "no": 2}}, "list": [{"a": 1, "b": 2}]}
 

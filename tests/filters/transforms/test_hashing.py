@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.making_filters import made, of, value_of
 from leafcuttr_sdk import PluginError
+from support.making_filters import made, of, value_of
 
 
 def test_fields_become_their_hash() -> None:

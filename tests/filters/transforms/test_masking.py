@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.making_filters import made, of, reason_of, value_of
 from leafcuttr_sdk import DeadLetter, PluginError, Record
+from support.making_filters import made, of, reason_of, value_of
 
 CARD = "4111 1111 1111 1111"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from support.making_filters import NOW, made, of
 from leafcuttr_sdk import DeadLetter, PluginError, Routed
+from support.making_filters import NOW, made, of
 
 RECORD = of(b"x")
 
