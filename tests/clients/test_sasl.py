@@ -19,7 +19,10 @@ from support.waiting import free_port
 Fresh = Callable[[str], str]
 VALUES = [b"%d:" % at + b"x" * 500 for at in range(500)]
 NAME, PASSWORD = "alice", "open, the = door"
-MECHANISMS = pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+MECHANISMS = pytest.mark.parametrize(
+    "mechanism",
+    ["SCRAM-SHA-512", *(pytest.param(one, marks=pytest.mark.long) for one in ("PLAIN", "SCRAM-SHA-256"))],
+)
 
 
 class Secured(NamedTuple):
