@@ -252,6 +252,13 @@ def schemas(session: nox.Session) -> None:
 
 
 @nox.session
+def forward(session: nox.Session) -> None:
+    """Flows, relays and filters in full: beside a real MirrorMaker 2, Apache Kafka and Kafka Connect."""
+    install(session, "test")
+    session.run("pytest", "tests/forward", "tests/filters", "tests/sdk", "--long", *session.posargs)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Measure beside Apache Kafka; with --write all of docs/explanation/performance.md, with --row NAME some rows."""
     install(session, "test")

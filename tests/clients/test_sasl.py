@@ -174,10 +174,8 @@ def test_kcat(secured: Secured, fresh: Fresh, mechanism: str) -> None:
 
 @pytest.mark.client("Kafka's Java tools", version="4.3.1")
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
-@pytest.mark.parametrize(
-    "mechanism",
-    ["SCRAM-SHA-512", *(pytest.param(one, marks=pytest.mark.long) for one in ("PLAIN", "SCRAM-SHA-256"))],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_java(secured: Secured, fresh: Fresh, tmp_path: Path, mechanism: str) -> None:
     """`kafka-configs` creates and deletes a user too."""
     topic = fresh("topic")

@@ -52,7 +52,9 @@ async def with_bad_records(ends: Ends, bad: Sequence[int], count: int = 60) -> l
 
 
 @BOTH
-@pytest.mark.parametrize("bad", [[0], [33], [10, 11, 59]], ids=str)
+@pytest.mark.parametrize(
+    "bad", [[10, 11, 59], *(pytest.param(one, marks=pytest.mark.long) for one in ([0], [33]))], ids=str
+)
 async def test_records_that_the_target_refuses_become_dead_letters(
     tmp_path: Path, guarantee: Guarantee, bad: list[int]
 ) -> None:
