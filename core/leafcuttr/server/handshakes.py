@@ -1,17 +1,14 @@
 """TLS handshakes of connections: a few at a time, in worker threads, each within its time, before a connection is
 served.
 
-What is wrong with one is one line a minute for each way and listener; how they ended is counted.
+See `admission` for what they share with log-ins.
 """
 
 import logging
 import ssl
-from collections import Counter
 from typing import Final
 
-import trio
-
-from leafcuttr.runtime.complaints import Complaints
+from leafcuttr.server.admission import Admission, is_late
 from leafcuttr.server.tls_transport import TlsTransport
 
 logger = logging.getLogger(__name__)
@@ -19,8 +16,6 @@ logger = logging.getLogger(__name__)
 HANDSHAKE_S: Final = 10.0
 """How long one may take: as long as Kafka's clients wait for a connection at first
 (`socket.connection.setup.timeout.ms`, KIP-601)."""
-_AT_ONCE: Final = 2
-"""More would not be quicker where there are two processors."""
 _NO_TLS: Final = frozenset(
     {
         "HTTP_REQUEST",
@@ -32,50 +27,27 @@ _NO_TLS: Final = frozenset(
 )
 
 
-class Handshakes:
+class Handshakes(Admission):
     """Those of one broker."""
 
     def __init__(self) -> None:
-        self.failed: Final[Counter[str]] = Counter()
-        """By listener."""
-        self._limiter = trio.CapacityLimiter(_AT_ONCE)
-        self._complain = Complaints(logger)
-        self._under_way: set[trio.CancelScope] = set()
+        super().__init__(logger, HANDSHAKE_S)
 
     async def succeeds(self, transport: TlsTransport, listener: str, peer: str) -> bool:
         """Do it with a `peer` (its address). False: the connection is to be closed."""
-        with trio.move_on_after(HANDSHAKE_S) as scope:
-            self._under_way.add(scope)
+        with self.in_time() as scope:
             try:
-                await transport.handshake(self._limiter)
+                await transport.handshake(self.limiter)
                 return True
             except ssl.SSLError as error:
                 await transport.tell_why()
-                self._refuse(listener, peer, _why(error))
+                self.refuse(listener, peer, _why(error))
             except OSError:
                 self.failed[listener] += 1
                 logger.debug("the connection from %s on %s ended in its handshake", peer, listener)
-            finally:
-                self._under_way.discard(scope)
-        if scope.cancelled_caught and trio.current_time() >= scope.deadline:
-            self._refuse(listener, peer, f"no handshake within {HANDSHAKE_S:g} seconds")
+        if is_late(scope):
+            self.refuse(listener, peer, f"no handshake within {HANDSHAKE_S:g} seconds")
         return False
-
-    def stop(self) -> None:
-        """The broker stops: end those that are under way."""
-        for scope in self._under_way:
-            scope.cancel()
-
-    def _refuse(self, listener: str, peer: str, why: str) -> None:
-        self.failed[listener] += 1
-        self._complain(
-            f"{listener} {why}",
-            "closing the connection from %s on %s: %s",
-            peer,
-            listener,
-            why,
-            level=logging.WARNING,
-        )
 
 
 def _why(error: ssl.SSLError) -> str:

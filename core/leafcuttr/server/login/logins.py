@@ -1,22 +1,20 @@
-"""The log-ins of all connections: which mechanisms a listener offers, how long a log-in may take, what is said of those
-that fail.
+"""The log-ins of all connections: which mechanisms a listener offers, how long a log-in may take.
+
+See `admission` for what they share with handshakes.
 """
 
 import logging
 import os
-from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final
 
-import trio
-
 from leafcuttr.config.catalog import LISTENER_PREFIX
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StartError
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.runtime.complaints import Complaints
+from leafcuttr.server.admission import Admission, is_late
 from leafcuttr.server.login.before import BeforeLogin, NotLoggedIn
 from leafcuttr.server.login.jaas import JaasEntry, JaasError, parse_entry, parse_file
 from leafcuttr.server.login.login import Login, MakeExchange
@@ -28,23 +26,17 @@ logger = logging.getLogger(__name__)
 
 LOGIN_S: Final = 10.0
 """How long one may take, from the first byte to the last."""
-_AT_ONCE: Final = 2
-"""Passwords that are checked at once: more would not be quicker where there are two processors."""
 OFFERED: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _PLAIN_MODULE: Final = "PlainLoginModule"
 _LOGIN_CONFIG: Final = "-Djava.security.auth.login.config="
 
 
-class Logins:
-    """Those of one broker."""
+class Logins(Admission):
+    """Those of one broker; `limiter` is for passwords that are checked."""
 
     def __init__(self, broker: Broker) -> None:
-        self.failed: Final[Counter[str]] = Counter()
-        """By listener."""
+        super().__init__(logger, LOGIN_S)
         self._broker = broker
-        self._limiter = trio.CapacityLimiter(_AT_ONCE)
-        self._complain = Complaints(logger)
-        self._under_way: set[trio.CancelScope] = set()
 
     def login(self, listener: str) -> Login:
         """Of a new connection. Raises StartError where settings that have changed since make none possible."""
@@ -54,53 +46,34 @@ class Logins:
             if name == "PLAIN":
                 from leafcuttr.server.login.plain import PlainServer
 
-                made[name] = partial(PlainServer, named_users(settings, listener), users, self._limiter)
+                made[name] = partial(PlainServer, named_users(settings, listener), users, self.limiter)
             else:
                 from leafcuttr.server.login.scram import ScramServer
                 from leafcuttr.state.security.credentials import BY_NAME
 
-                made[name] = partial(ScramServer, BY_NAME[name], users, self._limiter)
+                made[name] = partial(ScramServer, BY_NAME[name], users, self.limiter)
         return Login(made, self._broker.clock, lambda: settings.int("connections.max.reauth.ms"))
 
     async def succeeds(self, transport: Transport, context: RequestContext) -> bytes | None:
         """What came behind the log-in of this connection; None: it is to be closed."""
-        listener, peer = context.listener.name, context.client.peer
-        why = f"no log-in within {LOGIN_S:g} seconds"
-        with trio.move_on_after(LOGIN_S) as scope:
-            self._under_way.add(scope)
+        listener, peer, host = context.listener.name, context.client.peer, context.client.host
+        with self.in_time() as scope:
             try:
                 login = self.login(listener)
                 context.login = login
                 most = self._broker.settings.int("sasl.server.max.receive.size")
                 left = await BeforeLogin(self._broker, transport, context, login, most).run()
             except (NotLoggedIn, StartError) as refused:
-                why = str(refused)
+                self.refuse(listener, peer, str(refused), of=host)
             except OSError:
-                logger.debug("the connection from %s on %s ended in its log-in", peer, listener)
                 self.failed[listener] += 1
-                return None
+                logger.debug("the connection from %s on %s ended in its log-in", peer, listener)
             else:
                 context.client = context.client._replace(principal=Principal("User", login.user or ""))
                 return left
-            finally:
-                self._under_way.discard(scope)
-        if scope.cancelled_caught and trio.current_time() < scope.deadline:
-            return None  # the broker stops
-        self.failed[listener] += 1
-        self._complain(
-            f"{listener} {context.client.host} {why}",
-            "closing the connection from %s on %s: %s",
-            peer,
-            listener,
-            why,
-            level=logging.WARNING,
-        )
+        if is_late(scope):
+            self.refuse(listener, peer, f"no log-in within {LOGIN_S:g} seconds", of=host)
         return None
-
-    def stop(self) -> None:
-        """The broker stops: end those that are under way."""
-        for scope in self._under_way:
-            scope.cancel()
 
 
 def mechanisms_of(settings: Settings, listener: str) -> tuple[str, ...]:
