@@ -7,6 +7,7 @@ may take: docs/contributing.md.
 
 import os
 import shutil
+import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -120,17 +121,23 @@ def run_tests(session: nox.Session, *words: str, beside: Sequence[str] = ()) -> 
     `beside`.
     """
     processes = str(2 * len(os.sched_getaffinity(0)))
-    # Hundreds of processes are started: none compiles what another one has compiled. Beside the tree, not in it.
-    env = {
-        "PYTHONDONTWRITEBYTECODE": "",
-        "PYTHONPYCACHEPREFIX": str(Path(session.virtualenv.location).resolve() / "pycache"),
-    }
     # What hangs where no timeout of pytest gets at it, in a call of a library for one, ends its process, with its name.
     words = ("-o", "faulthandler_timeout=600", "-o", "faulthandler_exit_on_timeout=true", *words)
     # 5: nothing was selected. Words of the caller may choose tests of one kind only.
     ended = [0, 5] if session.posargs else [0]
     chosen = ("-n", processes, "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0")
-    with ThreadPoolExecutor() as pool:
+    with (
+        tempfile.TemporaryDirectory(prefix="lc-", ignore_cleanup_errors=True) as folder,
+        ThreadPoolExecutor() as pool,
+    ):
+        env = {
+            # Hundreds of processes are started: none compiles what another one has compiled. Beside the tree.
+            "PYTHONDONTWRITEBYTECODE": "",
+            "PYTHONPYCACHEPREFIX": str(Path(session.virtualenv.location).resolve() / "pycache"),
+            # What they write ends with them. Of all runs of a machine together pytest keeps the last three folders, and
+            # a test would be the one that deletes what earlier runs left, for minutes.
+            "TMPDIR": folder,
+        }
         if not session.posargs:
             # Each process would rewrite the assertions of all files at its start: two do half of them first.
             folders = sorted(str(path) for path in Path("tests").glob("[a-z]*") if path.is_dir())
@@ -140,9 +147,9 @@ def run_tests(session: nox.Session, *words: str, beside: Sequence[str] = ()) -> 
         session.run(
             "pytest", *chosen, "-m", "not alone", *words, *session.posargs, env=env, success_codes=ended
         )
-    for one in checks:
-        one.result()
-    session.run("pytest", "-m", "alone", *words, *session.posargs, env=env, success_codes=ended)
+        for one in checks:
+            one.result()
+        session.run("pytest", "-m", "alone", *words, *session.posargs, env=env, success_codes=ended)
 
 
 @nox.session

@@ -63,6 +63,8 @@ def _run(setting: str, tests: list[str], more: tuple[str, ...], *, control: bool
         verdicts, dropped = Path(folder) / "verdicts.json", Path(folder) / "dropped"
         words = ["-q", "--tb=short", "-p", "support.setting_verdicts", "-p", "no:cacheprovider"]
         words += ["-c", str(TESTS.parent / "pyproject.toml"), "--rootdir", str(TESTS.parent)]
+        # A folder of its own for its files: pytest would delete those of earlier runs, of all that ever ran here.
+        words += [f"--basetemp={folder}/tests"]
         words += [f"--timeout={BOUND_S}", "--verdicts", str(verdicts), "--dropped", str(dropped)]
         path = os.pathsep.join([str(Path(__file__).parent / "child_site"), str(TESTS)])
         environ = {**os.environ, "PYTHONPATH": path}

@@ -36,6 +36,7 @@ def environ_of(tree: Path, *first: Path) -> dict[str, str]:
 def run_tests(tree: Path, *tests: str, first: tuple[Path, ...] = ()) -> subprocess.CompletedProcess[str]:
     """pytest in the copy."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    command.append(f"--basetemp={tree.parent / f'{tree.name}-tests'}")
     return subprocess.run(
         command, cwd=tree, env=environ_of(tree, *first), capture_output=True, text=True, timeout=250
     )
