@@ -150,7 +150,7 @@ def test_what_arrived_with_what_is_written_has_a_turn_of_its_own(
         client.take(behind, VERSIONS)
         assert live.call(lambda: [event for event in events if event is not Event.CAUGHT_UP]) == [
             Event.PARK,
-            Event.WRITTEN,
+            Event.AWAKE,
         ]
 
 
@@ -169,6 +169,7 @@ async def test_long_answers_are_sent_by_the_connections_task(
         return flush_now(outbox)
 
     monkeypatch.setattr(Outbox, "flush_now", noted)
+    monkeypatch.setattr(connections, "_TURN_S", 60.0)  # however busy the machine is
     request = ApiVersionsRequest()
     async with await connect(await serve()) as peer:
         with within(60, "the answers"):
@@ -360,6 +361,8 @@ async def test_the_buffer_of_a_connection_whose_task_works_is_left_alone(
         poll = fetch_request("t", 1, max_wait_ms=60_000)
         number = await peer.send(poll, FETCH)
         await quiet()
+        await peer.send(ApiVersionsRequest(), VERSIONS)
+        await quiet()
         (connection,) = [each for each in made if each.state is State.WAITING]
         size = connection.buffer.capacity
         connection.shrink_buffer()
@@ -428,7 +431,7 @@ def test_a_write_that_ends_after_the_task_has_taken_over_is_the_tasks(
             client.send(behind, VERSIONS)
             (connection,) = made
             until(lambda: live.call(lambda: connection.state) is State.WAITING, "its task")
-            live.call(connection._written)
+            live.call(connection._awake)
             assert live.call(lambda: connection.state) is State.WAITING
         client.take(produce_request("t", batch()), 11)
         client.take(behind, VERSIONS)

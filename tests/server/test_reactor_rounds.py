@@ -10,7 +10,8 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
-from itertools import pairwise
+from itertools import groupby, pairwise
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 
@@ -56,6 +57,7 @@ class Noting:
         self.produce_turn = Turn()
         self.repeated: Any = SimpleNamespace(count=3, log=Written(), written=lambda write: None)
         self.state = State.READING
+        self.wakes_at = inf
 
     def close(self) -> None:
         self.near.close()
@@ -526,13 +528,126 @@ async def test_workers_are_heard_in_the_round_of_others_that_have_sent_something
     for each in (parked, other):
         reactor.add(each)
     other.far.send(b"x")
-    writers.reports.append(lambda: reactor.written(parked))
+    writers.reports.append(lambda: reactor.awake(parked))
     os.eventfd_write(writers.fileno(), 1)
     await until_it_sleeps(reactor)
     assert noted[:3] == [("workers", "complete"), ("0", "unpark"), ("0", "answer_repeat")]
     assert of(noted, other) == ["receive", *A_ROUND]
-    reactor.written(parked)
+    reactor.awake(parked)
     assert noted[-1] == ("0", "hand_over"), "the reactor no longer hears of them"
+
+
+# Those that are awakened
+
+
+async def test_one_that_is_awakened_while_the_reactor_sleeps(
+    make: Make, noted: list[tuple[str, str]]
+) -> None:
+    """By another task. The reactor sleeps on afterwards."""
+    reactor = reactor_of(500)
+    reactor._epoll = SomeLooks(reactor._epoll)
+    (parked,) = make(1)
+    parked.state = State.PARKED
+    reactor.add(parked)
+    async with running(reactor):
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(3):
+            parked.state = State.PARKED
+            reactor.awake(parked)
+            await trio.testing.wait_all_tasks_blocked()
+    assert of(noted, parked) == ["unpark", "answer_repeat"] * 3
+
+
+async def test_those_that_a_round_awakens_are_looked_at_in_the_next(
+    make: Make, noted: list[tuple[str, str]]
+) -> None:
+    """Also if nothing arrives; a bounded number in each."""
+    reactor = reactor_of(500)
+    (writer,) = make(1)
+    waiting = make(100)
+
+    def write() -> None:
+        for each in waiting:
+            reactor.awake(each)
+
+    writer.finish_round = write  # type: ignore[method-assign]
+    for each in (writer, *waiting):
+        reactor.add(each)
+    for each in waiting:
+        each.state, each.repeat_is_all = State.PARKED, False
+    writer.far.send(b"x")
+    await until_it_sleeps(reactor)
+    answered = [name for name, what in noted if what == "answer" and name != writer.name]
+    assert answered == [each.name for each in waiting]
+    # What they have is written together, so each round begins with as many.
+    counts = [
+        len(list(group)) for what, group in groupby(what for _, what in noted) if what == "finish_round"
+    ]
+    assert counts == [32, 32, 32, 4]
+
+
+async def test_one_is_looked_at_when_its_time_has_come(
+    make: Make, noted: list[tuple[str, str]], autojump_clock: trio.testing.MockClock
+) -> None:
+    """If it is parked still, and waits for that time still."""
+    reactor = reactor_of(500)
+    waiting, later, gone, written = make(4)
+    began = trio.current_time()
+    for each in (waiting, later, gone, written):
+        each.state = State.PARKED
+        each.wakes_at = began + 1
+        reactor.add(each)
+        reactor.awake_at(each)
+    later.wakes_at = began + 3  # answered, and it waits once more
+    reactor.awake_at(later)
+    gone.state = State.READING
+    written.wakes_at = inf  # parked for something else
+    async with running(reactor):
+        await trio.sleep(0.9)
+        assert noted == []
+        await trio.sleep(0.2)
+        assert noted == [(waiting.name, "unpark"), (waiting.name, "answer_repeat")]
+        await trio.sleep(1.8)
+        assert of(noted, later) == []
+        await trio.sleep(0.2)
+        assert of(noted, later) == ["unpark", "answer_repeat"]
+        # Earlier than all that are set.
+        for at in (50.0, 1.0):
+            waiting.state, waiting.wakes_at = State.PARKED, trio.current_time() + at
+            reactor.awake_at(waiting)
+        await trio.sleep(1.1)
+        assert of(noted, waiting) == ["unpark", "answer_repeat"] * 2
+        # Of one that has left nothing is kept.
+        later.state, later.wakes_at = State.PARKED, trio.current_time() + 1
+        reactor.awake_at(later)
+        reactor.remove(later)
+        await trio.sleep(100)
+    assert of(noted, later) == ["unpark", "answer_repeat"]
+
+
+async def test_with_a_full_queue_their_tasks_take_them(make: Make, noted: list[tuple[str, str]]) -> None:
+    """Those that were awakened just before, and those that are meanwhile."""
+    queue = RequestQueue(1)
+    reactor = Reactor(HandClock(), queue, FewWriters(), Times())
+    before, meanwhile, other = make(3)
+    for each in (before, meanwhile):
+        each.state = State.PARKED
+    for each in (before, meanwhile, other):
+        reactor.add(each)
+    waiting = queue.waiting()
+
+    def fill() -> None:
+        waiting.__enter__()
+        reactor.awake(before)
+
+    other.finish_round = fill  # type: ignore[method-assign]
+    other.far.send(b"x")
+    async with running(reactor):
+        await trio.testing.wait_all_tasks_blocked()
+        assert of(noted, before) == ["hand_over"]
+        reactor.awake(meanwhile)
+        assert of(noted, meanwhile) == ["hand_over"]
+        waiting.__exit__(None, None, None)
 
 
 def test_what_others_hear_of_workers_is_for_the_connections_task(
@@ -542,5 +657,5 @@ def test_what_others_hear_of_workers_is_for_the_connections_task(
     reactor = reactor_of(500)
     (parked,) = make(1)
     parked.state = State.PARKED
-    reactor.written(parked)
+    reactor.awake(parked)
     assert of(noted, parked) == ["hand_over"]

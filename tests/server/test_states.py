@@ -47,7 +47,7 @@ S, E = State, Event
 MOVES = {
     E.HAND_OVER: {S.READING: S.WORKING, S.PARKED: S.WORKING},
     E.PARK: {S.READING: S.PARKED},
-    E.WRITTEN: {S.PARKED: S.READING},
+    E.AWAKE: {S.PARKED: S.READING},
     E.WAIT: {
         S.WORKING: S.WAITING,
         S.DRAINING: S.DRAINING_WAITING,
@@ -97,12 +97,12 @@ def test_every_pair(state: State, event: Event) -> None:
 
 def test_the_sets_of_states() -> None:
     assert {state for state in S if E.HAND_OVER in TRANSITIONS[state]} == WATCHED
-    assert {state for state in S if {E.RESUME, E.WRITTEN} & TRANSITIONS[state].keys()} == WAITS
+    assert {state for state in S if {E.RESUME, E.AWAKE} & TRANSITIONS[state].keys()} == WAITS
     assert {state for state in S if TRANSITIONS[state][E.END] is state} == ENDED
 
 
 PHASES = {S.DRAINING: 1, S.DRAINING_WAITING: 1, S.CLOSING: 2, S.CLOSING_WAITING: 2, S.CLOSED: 3}
-OWN = {E.HAND_OVER, E.PARK, E.WRITTEN, E.WAIT, E.RESUME, E.CAUGHT_UP}
+OWN = {E.HAND_OVER, E.PARK, E.AWAKE, E.WAIT, E.RESUME, E.CAUGHT_UP}
 
 
 @given(st.lists(st.sampled_from(Event)))
@@ -119,7 +119,7 @@ def test_every_sequence(events: list[Event]) -> None:
         stopped |= event is E.STOP
         ended |= event is E.END
         closed |= event is E.CLOSE or (event is E.CAUGHT_UP and (stopped or ended))
-        waiting = {E.WAIT: True, E.RESUME: False, E.PARK: True, E.WRITTEN: False}.get(event, waiting)
+        waiting = {E.WAIT: True, E.RESUME: False, E.PARK: True, E.AWAKE: False}.get(event, waiting)
         if before in WATCHED and state not in WATCHED:
             waiting = False  # a parked connection's task has to say so itself
         # It never goes back: not to the reactor once it stops, not to requests once it has ended.
@@ -187,7 +187,29 @@ async def test_a_long_poll(serve: Serve, moves: list[tuple[State, Event, State]]
             await peer.ask(fetch_request("t", 0, max_wait_ms=50), 12)
             assert await serves(peer)
     await trio.testing.wait_all_tasks_blocked(0.01)
-    assert states(moves) == [*GIVEN_TO_REACTOR, S.WORKING, S.WAITING, S.WORKING, S.READING, *CLOSED_BY_PEER]
+    assert states(moves) == [*GIVEN_TO_REACTOR, S.PARKED, S.READING, *CLOSED_BY_PEER]
+
+
+async def test_more_arrives_during_a_long_poll(serve: Serve, moves: list[tuple[State, Event, State]]) -> None:
+    """Its own task waits on, so that all of it is answered in order."""
+    broker = await serve()
+    await broker.topics.create("t", 1, {})
+    poll, behind = fetch_request("t", 0, max_wait_ms=60_000), metadata_request("t")
+    async with await connect(broker) as peer, await connect(broker) as other:
+        with within(60, "the answers"):
+            first = await peer.send(poll, 12)
+            while not broker.delayed_requests:
+                await trio.testing.wait_all_tasks_blocked()
+            second = await peer.send(behind, 12)
+            while S.WAITING not in states(moves):
+                await trio.testing.wait_all_tasks_blocked()
+            await other.ask(produce_request("t", batch()), 9)
+            answer = await peer.answer_to(poll, 12, first)
+            assert answer.responses[0].partitions[0].high_watermark == 1
+            await peer.answer_to(behind, 12, second)
+    ways = [move for move in states(moves) if move not in (S.CLOSING, S.CLOSED)]
+    # What follows is mixed with the moves of the other one.
+    assert ways[:6] == [*2 * GIVEN_TO_REACTOR, S.PARKED, S.WORKING, S.WAITING, S.WORKING]
 
 
 async def test_a_stop_during_a_long_poll(serve: Serve, moves: list[tuple[State, Event, State]]) -> None:
@@ -207,8 +229,8 @@ async def test_a_stop_during_a_long_poll(serve: Serve, moves: list[tuple[State, 
             await ended.wait()
     assert states(moves) == [
         *GIVEN_TO_REACTOR,
-        S.WORKING,
-        S.WAITING,
+        S.PARKED,
+        S.DRAINING,
         S.DRAINING_WAITING,
         S.DRAINING,
         S.CLOSED,

@@ -12,8 +12,8 @@ may exceed every limit by one batch, so that a consumer always gets on (KIP-74).
 last stable offset, and gets the aborted transactions in its range, which the client leaves out (KIP-98).
 """
 
-from collections.abc import Awaitable, Iterator, Sequence
-from typing import Final
+from collections.abc import Awaitable, Generator, Iterator, Sequence
+from typing import Any, Final
 
 import trio
 
@@ -27,6 +27,7 @@ from leafcuttr.errors import (
     UnknownTopicOrPartition,
 )
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.handlers.delayed import DelayedAnswer
 from leafcuttr.log.log import Log, NotCached
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.fetch_sessions import FetchPlan, FetchSpec
@@ -43,27 +44,6 @@ from leafcuttr.wire.messages.fetch import (
 _TOPIC_IDS: Final = 13
 _READ_COMMITTED: Final = 1
 _AT_ONCE: Final = 200  # partitions read before others have their turn
-
-
-class _DelayedFetch:
-    """A fetch that waits: each of its logs notifies it of new records. Usable for one wait after another."""
-
-    __slots__ = ("_event", "over")
-
-    def __init__(self) -> None:
-        self._event = trio.Event()
-        self.over = False
-
-    def notify(self) -> None:
-        self._event.set()
-
-    def give_up(self) -> None:
-        self.over = True
-        self._event.set()
-
-    async def wait(self) -> None:
-        await self._event.wait()
-        self._event = trio.Event()
 
 
 def handle(
@@ -86,37 +66,80 @@ def handle(
         whole = False
     if not whole:
         return _answer_in_steps(broker, plan, request, first)
-    return first.response() if first.suffices() else _wait(broker, plan, request, first)
+    return first.response() if first.suffices() else DelayedFetch(broker, plan, request, first)
 
 
 async def _answer_in_steps(
     broker: Broker, plan: FetchPlan, request: FetchRequest, first: "_Pass"
 ) -> FetchResponse:
     await first.finish()
-    return first.response() if first.suffices() else await _wait(broker, plan, request, first)
-
-
-async def _wait(broker: Broker, plan: FetchPlan, request: FetchRequest, first: "_Pass") -> FetchResponse:
-    delayed, logs = _DelayedFetch(), first.logs
-    for log in logs:
-        log.waiters.add(delayed)
-    broker.delayed_requests.add(delayed)
+    if first.suffices():
+        return first.response()
+    delayed = DelayedFetch(broker, plan, request, first)
     if first.is_outdated():
-        delayed.notify()  # something came between that pass and this wait: its notification woke no waiter
-    pass_ = first
-    try:
-        with trio.move_on_after(request.max_wait_ms / 1000):
-            while not delayed.over:
-                await delayed.wait()
-                pass_ = _Pass(broker, plan, request)
-                await pass_.finish()
-                if pass_.suffices():
-                    break
-    finally:
-        broker.delayed_requests.discard(delayed)
-        for log in logs:
-            log.waiters.discard(delayed)
-    return pass_.response()
+        delayed.notify()  # something came during that pass, of which nobody was notified
+    return await delayed
+
+
+class DelayedFetch(DelayedAnswer):
+    """A fetch that waits: each of its logs notifies it of new records."""
+
+    __slots__ = ("_begun", "_broker", "_last", "_logs", "_plan", "_request")
+
+    def __init__(self, broker: Broker, plan: FetchPlan, request: FetchRequest, first: "_Pass") -> None:
+        """`first` is a pass that does not suffice, over all partitions."""
+        super().__init__(request.max_wait_ms / 1000)
+        self._broker = broker
+        self._plan = plan
+        self._request = request
+        self._last = first
+        self._begun: _Pass | None = None  # a pass that has to be awaited
+        self._logs = first.logs
+        for log in self._logs:
+            log.waiters.add(self)
+        broker.delayed_requests.add(self)
+
+    def answer(self) -> FetchResponse | None:
+        self._notified = False
+        if self.over or trio.current_time() < self.deadline:
+            pass_ = _Pass(self._broker, self._plan, self._request)
+            try:
+                whole = pass_.read_on()
+            except NotCached:
+                whole = False
+            if not whole:
+                self._begun, self.has_to_be_awaited = pass_, True
+                return None
+            self._last = pass_
+            if not (self.over or pass_.suffices()):
+                return None
+        self.close()
+        return self._last.response()
+
+    def close(self) -> None:
+        self._then = None
+        self._broker.delayed_requests.discard(self)
+        for log in self._logs:
+            log.waiters.discard(self)
+
+    def __await__(self) -> Generator[Any, Any, FetchResponse]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> FetchResponse:
+        try:
+            with trio.move_on_at(self.deadline):
+                while True:
+                    if self._begun is None:
+                        await self._notification()
+                        self._notified = False
+                        self._begun = _Pass(self._broker, self._plan, self._request)
+                    await self._begun.finish()
+                    self._last, self._begun = self._begun, None
+                    if self.over or self._last.suffices():
+                        break
+        finally:
+            self.close()
+        return self._last.response()
 
 
 class _Pass:

@@ -17,6 +17,7 @@ import inspect
 import logging
 import re
 from collections.abc import Awaitable, Sequence
+from math import inf
 from time import perf_counter
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ import trio
 
 from leafcuttr.handlers import api_versions, produce
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.handlers.delayed import DelayedAnswer
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.outbox import Outbox
@@ -98,6 +100,7 @@ class Connection:
         )
         self._reply_to: tuple[Route, int] | None = None  # what the result of that answers, if anything
         self.state = State.WORKING
+        self.wakes_at = inf
         self._handed_over = trio.Event()
         self._scope = trio.CancelScope()
         self._yield_at = self._arrived_at = 0.0
@@ -170,7 +173,7 @@ class Connection:
                             await self.produce_turn.written()
                         except Exception as error:
                             self.fail(error)
-                if inspect.iscoroutine(self._awaited):
+                if inspect.iscoroutine(self._awaited) or isinstance(self._awaited, DelayedAnswer):
                     self._awaited.close()
 
     def _move(self, event: Event) -> None:
@@ -315,7 +318,7 @@ class Connection:
             self._reactor.look_again(self)
 
     def answer_repeat(self, since: float) -> bool:
-        if self.produce_turn:
+        if self.produce_turn or self._awaited is not None:
             return False
         repeated = self.repeated
         pending = repeated.pending
@@ -323,7 +326,7 @@ class Connection:
             if not pending.done:
                 self._arrived_at = since
                 self._move(Event.PARK)
-                pending.when_done(self._written)
+                pending.when_done(self._awake)
                 return True
             if pending.failure is not None:
                 repeated.hand_to_turn(pending)
@@ -378,19 +381,27 @@ class Connection:
             sent = False
         if self.state is not _READING:  # it has ended, and its task knows
             return
-        if not sent or self._awaited is not None:
+        awaited = self._awaited
+        if sent and isinstance(awaited, DelayedAnswer) and not awaited.has_to_be_awaited:
+            self._move(Event.PARK)
+            self.wakes_at = awaited.deadline
+            self._reactor.awake_at(self)
+            awaited.when_notified(self._awake)
+        elif not sent or awaited is not None:
             self._move(Event.HAND_OVER)
         elif self.produce_turn.waits:
             self._move(Event.PARK)
-            self.produce_turn.when_written(self._written)
+            self.produce_turn.when_written(self._awake)
 
-    def _written(self) -> None:
-        """A worker is done. By now the connection's task may have taken over, which waits for the worker itself."""
+    def _awake(self) -> None:
+        """A worker is done, or a delayed answer is notified. By now the connection's task may have taken over, which
+        waits for that itself."""
         if self.state is State.PARKED:
-            self._reactor.written(self)
+            self._reactor.awake(self)
 
     def unpark(self) -> None:
-        self._move(Event.WRITTEN)
+        self._move(Event.AWAKE)
+        self.wakes_at = inf
         self._yield_at = perf_counter() + _TURN_S
 
     def hand_over(self) -> None:
@@ -428,6 +439,8 @@ class Connection:
             if turn.waits or turn.unfinished is not None:
                 return False
             self._answer_produce()
+        elif isinstance(self._awaited, DelayedAnswer) and not self._answer_delayed(self._awaited):
+            return False
         context = self._context
         while self._awaited is None and self.state is not _CLOSING and self._outbox.size <= _OUTBOX_LIMIT:
             found = self._peek()
@@ -461,6 +474,14 @@ class Connection:
             elif response is not None:
                 self._add_answers(((context.correlation_id, found, response),))
         return False
+
+    def _answer_delayed(self, delayed: DelayedAnswer) -> bool:
+        """Look whether its wait is over, and its answer queued."""
+        response = delayed.answer()
+        if response is None:
+            return False
+        self._awaited = None
+        return self._answer_awaited(response)
 
     async def _let_others(self) -> None:
         with self._queue.waiting():

@@ -11,15 +11,16 @@ task sleeps until some of them have bytes, then serves those together in a round
 3. What all of them have staged is written, with one call for each log.
 4. Each answers what was written and handles the other requests, up to the next Produce. Those that have come to one go
    back to 2.
-5. Each sends its answers. One in which something has to wait (a long poll, a rebalance, the disk, a peer that does not
-   read) leaves the set, and its task is woken, which brings it back when it has caught up.
+5. Each sends its answers. One in which something has to wait (a rebalance, the disk, a peer that does not read) leaves
+   the set, and its task is woken, which brings it back when it has caught up.
 
 A connection that has sent the same Produce again as before (`repeated_produce`) is written and answered between 1 and
 2, in one step each, and has nothing to do in the rest of the round.
 
-What is written by a worker (topic sync mode) parks the connection: it stays in the set, and the worker's report, which
-comes through the same epoll set, begins a round in which it is answered. Only if more arrives before that does its task
-take over.
+Two waits park the connection instead: it stays in the set, and is answered in a round that begins when the wait is
+over. Only if more arrives before that does its task take over. The one wait is for a worker that writes (topic sync
+mode), whose report comes through the same epoll set. The other is a delayed answer, a fetch that waits for records:
+most of these are notified in a round in which records were written, and answered in the next one.
 
 Nothing between 1 and 5 awaits. So that others have their turn too, a round takes a bounded number of connections, and
 the loop gets its checkpoint after some milliseconds of rounds at most.
@@ -31,6 +32,7 @@ import select
 import time
 import weakref
 from collections.abc import Sequence
+from math import inf
 from typing import Final, Protocol
 
 import trio
@@ -38,6 +40,7 @@ import trio
 from leafcuttr.handlers import produce
 from leafcuttr.metrics.counts import Times
 from leafcuttr.runtime.writers import Writers
+from leafcuttr.server.alarms import Alarms
 from leafcuttr.server.queue import RequestQueue
 from leafcuttr.server.repeated_produce import RepeatedProduce, write_repeated
 from leafcuttr.server.states import State
@@ -50,6 +53,8 @@ _BUDGET_S: Final = 0.002
 # and the way through the loop as long again. A disk that took longer is not waited for again for a while.
 _PATIENCE_S: Final = 0.001
 _SLOW_FOR_S: Final = 1.0
+# Between two looks at the alarms: so much later than asked for a fetch may be answered that has got nothing.
+_TICK_S: Final = 0.005
 
 
 class Served(Protocol):
@@ -58,6 +63,8 @@ class Served(Protocol):
     produce_turn: produce.Turn
     repeated: RepeatedProduce
     state: State
+    wakes_at: float
+    """When it has to be looked at, in trio's time, if it is parked still; inf if only what it waits for ends that."""
 
     @property
     def descriptor(self) -> int:
@@ -95,7 +102,7 @@ class Served(Protocol):
         """Leave the reactor to the connection's task."""
 
     def unpark(self) -> None:
-        """What it has staged is written: it can be answered."""
+        """What it waits for has come, or its time is over: it may be answered."""
 
     def fail_unwritten(self, error: Exception) -> None:
         """End the connection, without an answer to what it has staged, because of an error in the write of that."""
@@ -117,8 +124,11 @@ class Reactor:
         self._always_readable = os.eventfd(1, os.EFD_CLOEXEC)
         weakref.finalize(self, os.close, self._always_readable)
         self._keeps_awake = False
-        self._written: list[Served] = []
-        self._hears_workers = False
+        self._awaken: list[Served] = []  # parked ones to be looked at in the next round
+        self._serves = False
+        self._sleeps = False
+        self._alarms = Alarms()
+        self._alarm = trio.CancelScope()
 
     def add(self, connection: Served) -> None:
         """Serve this connection from now on."""
@@ -132,10 +142,14 @@ class Reactor:
         if self._watched.pop(connection.descriptor, None) is not None:
             self._epoll.unregister(connection.descriptor)
             self._buffered.pop(connection.descriptor, None)
+            self._alarms.forget(connection.descriptor)
 
     def look_again(self, connection: Served) -> None:
         """Serve this one in the next round too, whatever epoll says: its transport has something buffered."""
         self._buffered[connection.descriptor] = connection
+        self._keep_awake()
+
+    def _keep_awake(self) -> None:
         if not self._keeps_awake:
             self._epoll.register(self._always_readable, select.EPOLLIN)
             self._keeps_awake = True
@@ -154,22 +168,53 @@ class Reactor:
             del self._buffered[connection.descriptor]
         return found
 
-    def written(self, connection: Served) -> None:
-        """What a parked connection has staged is written. It is answered in the round that begins now; by its task if
-        the reactor is not the one that hears of the workers."""
-        if self._hears_workers:
-            self._written.append(connection)
-        else:
+    def _take_awakened(self, most: int) -> list[Served]:
+        found, self._awaken = self._awaken[:most], self._awaken[most:]
+        return found
+
+    def awake(self, connection: Served) -> None:
+        """What a parked connection waits for has come. It is looked at in the next round; by its task while there are
+        none."""
+        if not self._serves:
             connection.hand_over()
+            return
+        self._awaken.append(connection)
+        if self._sleeps:
+            self._keep_awake()
+
+    def awake_at(self, connection: Served) -> None:
+        """The same at its time, if it is parked still."""
+        self._alarms.set(connection.descriptor, connection.wakes_at)
+        if connection.wakes_at < self._alarm.deadline:
+            self._alarm.deadline = connection.wakes_at
 
     async def run(self) -> None:
         """Serve until cancelled."""
         self._epoll.register(self._writers.fileno(), select.EPOLLIN)
         self._writers.watched(True)
+        self._serves = True
         try:
-            await self._run()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._run_alarms)
+                await self._run()
         finally:
+            self._serves = False
             self._writers.watched(False)
+
+    async def _run_alarms(self) -> None:
+        earliest = -inf
+        while True:
+            with trio.CancelScope(deadline=max(self._alarms.next, earliest)) as self._alarm:
+                await trio.sleep_forever()
+            now = trio.current_time()
+            earliest = now + _TICK_S
+            for descriptor in self._alarms.due(now):
+                connection = self._watched[descriptor]
+                if connection.wakes_at > now:  # that wait is over, and there may be another one
+                    if connection.wakes_at < inf:
+                        self._alarms.set(descriptor, connection.wakes_at)
+                elif connection.state is _PARKED:
+                    self.awake(connection)
 
     async def _run(self) -> None:
         poll, watched, now_ms, queue = self._epoll.poll, self._watched, self._clock.now_ms, self._queue
@@ -178,36 +223,42 @@ class Reactor:
         patient = False
         while True:
             if queue.free <= 0:
-                # Too many requests wait for their turn: no more are received until one has begun. What is written has
-                # begun, so the workers' reports are heard meanwhile, by a task of `Writers`.
+                # Too many requests wait for their turn: no more are received until one has begun. Those that are parked
+                # have begun: the workers' reports are heard meanwhile, by a task of `Writers`, and tasks answer.
                 self._writers.watched(False)
+                self._serves = False
+                for connection in self._take_awakened(len(self._awaken)):
+                    if connection.state is _PARKED:
+                        connection.hand_over()
                 await queue.freed()
+                self._serves = True
                 self._writers.watched(True)
                 began = since = time.perf_counter()
             most = min(_AT_ONCE, queue.free)
             ready = poll(0, most)
-            if not ready and patient and self._writers.busy:
+            idle = not (ready or self._awaken)
+            if idle and patient and self._writers.busy:
                 # Nothing to do but a write that is under way: its end is likely to come before the loop would be back.
                 patient = False
                 ready = poll(_PATIENCE_S, most)
                 since = time.perf_counter()
-                if not ready:
+                idle = not ready
+                if idle:
                     patient_at = since + _SLOW_FOR_S
-            if not ready:
+            if idle:
                 # Nothing to do at all: sleep. All that can wake a connection makes the epoll set readable.
+                self._sleeps = True
                 await trio.lowlevel.wait_readable(self._epoll.fileno())
+                self._sleeps = False
                 began = since = time.perf_counter()
                 patient = began >= patient_at
                 continue
             arrived = [watched[fd] for fd, _ in ready if fd in watched]
             if len(arrived) != len(ready):
                 # Not a connection's: workers have reported, or transports have something buffered; look at both.
-                self._hears_workers = True
                 self._writers.complete()
-                self._hears_workers = False
                 arrived += self._take_buffered(most - len(arrived), arrived)
-            written, self._written = self._written, []
-            repeated = _serve(arrived, now_ms(), since, written)
+            repeated = _serve(arrived, now_ms(), since, self._take_awakened(_AT_ONCE))
             now = time.perf_counter()
             if repeated:
                 self._times.add(now - since, repeated)
@@ -226,14 +277,14 @@ class Reactor:
             self._times.add(time.perf_counter() - since, repeated)
 
 
-def _serve(arrived: Sequence[Served], now_ms: int, since: float, written: Sequence[Served] = ()) -> int:
+def _serve(arrived: Sequence[Served], now_ms: int, since: float, awakened: Sequence[Served] = ()) -> int:
     """One round; how many of the repeated requests that have arrived, not before `since`, were answered in it."""
     repeated = 0
     repeating: list[Served] = []
     others: list[Served] = []
-    # Those whose worker is done go first: what has arrived behind such a request is answered behind it. One that has
-    # left since it was told is answered by its task.
-    for connection in written:
+    # Those that were parked go first: what has arrived behind such a request is answered behind it. One that has left
+    # since is answered by its task.
+    for connection in awakened:
         if connection.state is _PARKED:
             connection.unpark()
             if not connection.answer_repeat(since):

@@ -9,10 +9,10 @@ when something does, and gives the connection back when it has caught up. The co
 reactor exactly in the states in which the reactor's task serves it.
 
   READING           the reactor watches it, and serves it when something arrives.
-  PARKED            the reactor watches it; what it has staged is being written by a worker, and it is answered when
-                    that is done. If more arrives meanwhile, its own task takes over.
+  PARKED            the reactor watches it; what it has staged is being written by a worker, or its answer is delayed,
+                    and it is answered when that is over. If more arrives meanwhile, its own task takes over.
   WORKING           its own task sends what the peer takes slowly, and handles what has arrived.
-  WAITING           its own task waits for a handler (a long poll, a rebalance), for the disk or for memory.
+  WAITING           its own task waits for a handler (a rebalance, for one), for the disk or for memory.
   DRAINING          the server or the listener stops: its own task handles what has arrived, and nothing after it.
   DRAINING_WAITING  the same, while it waits.
   CLOSING           the stream has ended, or the connection has failed: no request is begun any more, what has been
@@ -50,8 +50,8 @@ class State(Enum):
 
 class Event(Enum):
     HAND_OVER = "something has to wait, or more has arrived while it was parked"
-    PARK = "what is staged is being written by a worker"
-    WRITTEN = "the worker is done"
+    PARK = "a worker writes what is staged, or the answer is delayed"
+    AWAKE = "what it is parked for may be over"
     WAIT = "its task begins to wait"
     RESUME = "its task waits no more"
     CAUGHT_UP = "nothing is left to do"
@@ -72,7 +72,7 @@ TRANSITIONS: Final[Mapping[State, Mapping[Event, State]]] = {
     },
     State.PARKED: {
         Event.HAND_OVER: State.WORKING,
-        Event.WRITTEN: State.READING,
+        Event.AWAKE: State.READING,
         Event.STOP: State.DRAINING,
         Event.END: State.CLOSING,
         Event.CLOSE: State.CLOSED,
