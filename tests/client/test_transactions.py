@@ -6,11 +6,15 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 
+from leafcuttr.client import transactions
+from leafcuttr.client.transactions import RemoteProducer
 from leafcuttr.errors import InvalidRequest, MessageTooLarge, UnknownTopicOrPartition
+from leafcuttr.wire.messages.end_txn import EndTxnRequest
 from leafcuttr_sdk.broker import LATEST
 from leafcuttr_sdk.errors import (
     InvalidTransactionTimeout,
@@ -122,6 +126,35 @@ async def test_a_cancelled_block_is_aborted_at_once(peer: Peer, topic: str) -> N
         async with producer.begin() as transaction:
             await transaction.append([new_batch(tp, b"kept")])
     await sees(peer, topic, [b"kept"])
+
+
+@pytest.mark.parametrize("answered", [True, False])
+async def test_a_cancelled_commit_is_followed_by_no_abort(
+    peer: Peer, topic: str, answered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it is answered or cut short: an abort might be one of the next transaction."""
+    tp, ends, ask = TopicPartition(topic, 0), list[bool](), RemoteProducer.coordinator
+    monkeypatch.setattr(transactions, "PATIENCE_S", 60.0 if answered else 0.05)
+    scope = trio.CancelScope()
+
+    async def noted(producer: RemoteProducer, request: Any, code_of: Any, **options: Any) -> Any:
+        if isinstance(request, EndTxnRequest):
+            ends.append(request.committed)
+            scope.cancel()
+            if not answered:
+                await trio.sleep_forever()
+        return await ask(producer, request, code_of, **options)
+
+    monkeypatch.setattr(RemoteProducer, "coordinator", noted)
+    async with peer.transaction(f"x-{topic}") as producer:
+        with scope:
+            async with producer.begin() as transaction:
+                await transaction.append([new_batch(tp, b"first")])
+        assert scope.cancelled_caught and ends == [True]
+        monkeypatch.undo()
+        async with producer.begin() as transaction:
+            await transaction.append([new_batch(tp, b"next")])
+    await sees(peer, topic, [b"first", b"next"] if answered else [b"next"])
 
 
 async def test_a_call_that_is_cancelled_leaves_nothing(peer: Peer, topic: str) -> None:

@@ -20,13 +20,19 @@ import trio
 
 from leafcuttr.client.calls import Calls
 from leafcuttr.client.coordinators import CoordinatorKind
-from leafcuttr.client.errors import ClientError, refusal
+from leafcuttr.client.errors import refusal
 from leafcuttr.client.groups import committed_code
 from leafcuttr.client.producing.records import build, choose
 from leafcuttr.client.producing.sender import BatchSender
 from leafcuttr.client.producing.stamp import ProducerIdentity
 from leafcuttr.client.topics import describe_topics
-from leafcuttr.errors import BrokerError, ErrorCode, InvalidRequest, UnknownTopicOrPartition
+from leafcuttr.client.transactional import (
+    NOT_OURS,
+    PATIENCE_S,
+    TransactionalProducerBase,
+    TransactionBase,
+)
+from leafcuttr.errors import BrokerError, ErrorCode, UnknownTopicOrPartition
 from leafcuttr.version import __version__
 from leafcuttr.wire.api import ApiKey
 from leafcuttr.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -42,29 +48,14 @@ from leafcuttr.wire.messages.txn_offset_commit import (
 )
 from leafcuttr_sdk.batches import Sticky
 from leafcuttr_sdk.consumer import Consumer
-from leafcuttr_sdk.errors import ProducerFenced, TransactionAborted, TransactionTimedOut
+from leafcuttr_sdk.errors import TransactionAborted
 from leafcuttr_sdk.groups import CommittedOffset
 from leafcuttr_sdk.records import Appended, NewBatch, Produced, Record
 from leafcuttr_sdk.types import Clock, TopicPartition
 
-_PATIENCE_S: Final = 5.0
-"""How long an abort holds up a cancelled block; what is not over by then is aborted at the next begin, or by its
-timeout."""
-_LONGEST_ID: Final = 32767
-"""Bytes of a string in Kafka's protocol."""
 _BATCH_BYTES: Final = 1_000_000
 """Below the default of `max.message.bytes`."""
 _KIND: Final = CoordinatorKind.TRANSACTION
-
-_NOT_OURS: Final = frozenset(
-    {
-        ErrorCode.PRODUCER_FENCED,
-        ErrorCode.INVALID_PRODUCER_EPOCH,
-        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-        ErrorCode.INVALID_TXN_STATE,
-    }
-)
-"""What brokers answer where the transaction, or the id, is not the producer's any more."""
 
 
 class _Versions:
@@ -97,7 +88,7 @@ async def open_producer(
         raise raised
 
 
-class RemoteProducer:
+class RemoteProducer(TransactionalProducerBase["RemoteTransaction"]):
     """See `leafcuttr_sdk.TransactionalProducer`. `identity` is the producer id and epoch of the transaction that is
     open, or of the next one."""
 
@@ -110,67 +101,32 @@ class RemoteProducer:
         transactional_id: str,
         timeout_ms: int,
     ) -> None:
+        super().__init__(transactional_id, timeout_ms, logger)
         self.calls = calls
         self.clock = clock
-        self.logger = logger
-        self.transactional_id: Final = transactional_id
         self.identity = ProducerIdentity()
         self.versions = _Versions(0)
         self.sender = BatchSender(calls, nursery, transactional_id=transactional_id)
         self.sticky: dict[str, Sticky] = {}
         self._nursery = nursery
-        self._timeout_ms = timeout_ms
-        self._open: RemoteTransaction | None = None
-        self._began = False
-        self._closed = False
         self._fenced = False
         self._takes_epoch = False  # before the next transaction
 
     async def open(self) -> None:
         """Raises InvalidRequest, InvalidTransactionTimeout, and what keeps the coordinator away."""
-        if not self.transactional_id:
-            raise InvalidRequest("A transactional id is not empty.")
-        try:
-            size = len(self.transactional_id.encode())
-        except UnicodeEncodeError as error:
-            raise InvalidRequest(f"The transactional id cannot be written in UTF-8: {error}") from None
-        if size > _LONGEST_ID:
-            raise InvalidRequest(f"A transactional id has at most {_LONGEST_ID} bytes, not {size}.")
+        self._check_id()
         await self._take_epoch(None)
         self._nursery.start_soon(self.sender.run)
 
-    async def close(self) -> None:
-        """No transaction begins after this; one that another task has open is aborted."""
-        self._closed = True
-        if self._open is not None:
-            await self._open.abort()
+    async def _make_ready(self) -> None:
+        if self._fenced:
+            raise self.fenced()
+        if self._takes_epoch:
+            await self._take_epoch(self.identity)
 
-    @asynccontextmanager
-    async def begin(self) -> AsyncIterator["RemoteTransaction"]:
-        """See `leafcuttr_sdk.TransactionalProducer.begin`."""
-        self._check_open()
-        if self._began:
-            raise trio.BusyResourceError("This producer has another transaction open.")
-        self._began = True
-        try:
-            if self._fenced:
-                raise self.fenced()
-            if self._takes_epoch:
-                await self._take_epoch(self.identity)
-                self._check_open()  # it may have been closed meanwhile
-            self.sender.resume()
-            transaction = self._open = RemoteTransaction(self)
-            try:
-                yield transaction
-                await transaction.commit()
-            finally:
-                await transaction.abort()
-        finally:
-            self._began, self._open = False, None
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise RuntimeError("This producer is closed.")
+    def _transaction(self) -> "RemoteTransaction":
+        self.sender.resume()
+        return RemoteTransaction(self)
 
     async def coordinator(
         self, request: Any, code_of: Any, *, at_most: int | None = None, timeout_s: float | None = None
@@ -186,19 +142,19 @@ class RemoteProducer:
         await self._learn_versions()
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id,
-            transaction_timeout_ms=self._timeout_ms,
+            transaction_timeout_ms=self.timeout_ms,
             producer_id=-1 if known is None else known.producer_id,
             producer_epoch=-1 if known is None else known.epoch,
         )
         try:
             answer = await self.coordinator(request, _code, timeout_s=self.calls.settings.delivery_timeout_s)
         except BrokerError as error:
-            if known is not None and error.code in _NOT_OURS:
+            if known is not None and error.code in NOT_OURS:
                 self._fenced = True
                 raise self.fenced() from None
             if error.code is ErrorCode.INVALID_TRANSACTION_TIMEOUT:
                 raise type(error)(
-                    f"A timeout of {self._timeout_ms} ms is not from 1 ms to the cluster's transaction.max.timeout.ms."
+                    f"A timeout of {self.timeout_ms} ms is not from 1 ms to the cluster's transaction.max.timeout.ms."
                 ) from None
             raise
         self.go_on(answer.producer_id, answer.producer_epoch)
@@ -245,19 +201,17 @@ class RemoteProducer:
 
     async def explained(self, error: BrokerError, since: float) -> BrokerError:
         """What an error means that says that the transaction is ours no more; it began `since` by trio's clock."""
-        if error.code not in _NOT_OURS:
+        if error.code not in NOT_OURS:
             return error
         self._takes_epoch = True
-        overdue = trio.current_time() - since >= self._timeout_ms / 1000
+        overdue = trio.current_time() - since >= self.timeout_ms / 1000
         now = await self._described()
         if now == self.identity:
             return error  # nobody has taken it: the transaction can be aborted
         if overdue and (now is None or self._is_abort_of_ours(now)):
             if now is not None:
                 self.go_on(*now)
-            return TransactionTimedOut(
-                f"The transaction of {self.transactional_id!r} took longer than {self._timeout_ms} ms and was aborted."
-            )
+            return self.timed_out()
         self._fenced = True
         return self.fenced()
 
@@ -281,23 +235,16 @@ class RemoteProducer:
             2 if self.versions.adds_by_itself else 1
         )
 
-    def fenced(self) -> ProducerFenced:
-        return ProducerFenced(f"Another producer has taken the transactional id {self.transactional_id!r}.")
 
-
-class RemoteTransaction:
+class RemoteTransaction(TransactionBase):
     """See `leafcuttr_sdk.OpenTransaction`."""
 
     def __init__(self, producer: RemoteProducer) -> None:
+        super().__init__(producer.transactional_id, producer.logger)
         self._producer = producer
-        self._one_at_a_time = trio.Lock()
         self._began_at = trio.current_time()
         self._added: set[TopicPartition] = set()
         self._groups: set[str] = set()
-        self._begun = False  # as far as the coordinator may know
-        self._over = False
-        self._failed = False
-        self._failure: Exception | None = None
 
     # --- what callers use -----------------------------------------------------------------------------------
 
@@ -339,39 +286,12 @@ class RemoteTransaction:
             if offsets:
                 await self._commit_offsets(group, offsets)
 
-    async def abort(self) -> None:
-        producer, reason = self._producer, f"it took longer than {_PATIENCE_S:g} s"
-        try:
-            with trio.move_on_after(_PATIENCE_S, shield=True):
-                async with self._one_at_a_time:
-                    if self._over:
-                        return
-                    self._over = True
-                    await producer.sender.stop(TransactionAborted("The transaction is aborted."))
-                    if self._begun:
-                        await producer.end(commit=False, timeout_s=_PATIENCE_S)
-                return
-        except (BrokerError, ClientError) as error:
-            if isinstance(error, BrokerError) and error.code in _NOT_OURS:
-                return  # others have aborted it
-            reason = str(error)
-        finally:
-            self._over = True
-        producer.logger.warning(
-            "the transaction of %r is left to its timeout, aborting it failed: %s",
-            producer.transactional_id,
-            reason,
-        )
+    # --- how ------------------------------------------------------------------------------------------------
 
-    async def commit(self) -> None:
-        """At the end of the block. Raises TransactionAborted, if it is to be aborted."""
-        async with self._one_at_a_time:
-            if self._over:
-                return
-            self._check()
-            if self._begun:
-                await self._end_with_commit()
-            self._over = True
+    async def _end_with_abort(self) -> None:
+        await self._producer.sender.stop(TransactionAborted("The transaction is aborted."))
+        if self._begun:
+            await self._producer.end(commit=False, timeout_s=PATIENCE_S)
 
     async def _end_with_commit(self) -> None:
         producer, failure = self._producer, None
@@ -383,27 +303,17 @@ class RemoteTransaction:
                     await producer.end(commit=True, timeout_s=producer.calls.settings.delivery_timeout_s)
                 except BrokerError as error:
                     failure = error
+            # Also if it was cut short by a cancellation, which goes on from here: nobody knows then what has become of
+            # it, and an abort might be one of the next transaction.
+            self._over = failure is None
             nursery.cancel_scope.cancel()
         if failure is None:
-            # Cut short by a cancellation, nobody knows what has become of it: an abort might be one of the next.
-            self._over = decision.cancelled_caught
             return
         self._failed, self._failure = True, failure
         self._over = failure.code is ErrorCode.REQUEST_TIMED_OUT
         explained = await producer.explained(failure, self._began_at)
         self._over = self._over or explained is not failure
         raise explained from failure.__cause__
-
-    # --- how ------------------------------------------------------------------------------------------------
-
-    def _check(self) -> None:
-        if self._over:
-            raise RuntimeError("This transaction has ended.")
-        if self._failed:
-            why = "a call was cancelled" if self._failure is None else f"a call failed: {self._failure}"
-            raise TransactionAborted(
-                f"The transaction of {self._producer.transactional_id!r} can only be aborted: {why}"
-            ) from self._failure
 
     @asynccontextmanager
     async def _step(self) -> AsyncIterator[None]:
@@ -504,7 +414,7 @@ async def _hasten(decision: trio.CancelScope) -> None:
     try:
         await trio.sleep_forever()
     finally:
-        decision.deadline = trio.current_time() + _PATIENCE_S
+        decision.deadline = trio.current_time() + PATIENCE_S
 
 
 def _code(response: Any) -> tuple[int, str | None]:

@@ -12,10 +12,10 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from leafcuttr.client import transactional
 from leafcuttr.errors import ErrorCode
 from leafcuttr.log.append import commit
 from leafcuttr.log.append.rules import LARGE
-from leafcuttr.plugins.facade import transactions
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.runtime.writers import AT_ONCE
 from leafcuttr.state.broker import Broker as Core
@@ -819,7 +819,7 @@ async def test_an_abort_that_the_disk_holds_up_does_not_hold_up_a_cancelled_bloc
     live: Live, level: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It goes on by itself, and the next transaction begins after it with the epoch that it has left."""
-    monkeypatch.setattr(transactions, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(transactional, "PATIENCE_S", 0.05)
     async with live(lc_log_sync_always="true") as view:
         core_of(view).features.publish({"transaction.version": level})
         writers = core_of(view).runtime.writers

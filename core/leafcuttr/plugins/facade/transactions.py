@@ -6,7 +6,7 @@ level, so each transaction has an epoch of its own (KIP-890), and a batch that i
 a client repeats after CONCURRENT_TRANSACTIONS waits here (`TransactionCoordinator.settled`). How records become batches
 is `producing`'s.
 
-Longer than other modules because what fails or is cancelled between two of these steps has to be seen beside them.
+How one begins and ends is in `client.transactional`.
 """
 
 import logging
@@ -17,12 +17,12 @@ from typing import Final, TypeVar
 
 import trio
 
+from leafcuttr.client.transactional import NOT_OURS, TransactionalProducerBase, TransactionBase
 from leafcuttr.errors import (
     BrokerError,
     ErrorCode,
     InvalidProducerEpoch,
     InvalidRecord,
-    InvalidRequest,
     InvalidTimestamp,
     MessageTooLarge,
     RecordError,
@@ -54,25 +54,8 @@ from leafcuttr_sdk import (
     TopicPartition,
 )
 from leafcuttr_sdk.batches.header import sequence_after
-from leafcuttr_sdk.errors import ProducerFenced, TransactionAborted, TransactionTimedOut
 
 _T = TypeVar("_T")
-
-_PATIENCE_S: Final = 5.0
-"""How long an abort holds up a cancelled block; what is not over by then is aborted by the transaction's timeout."""
-
-_LONGEST_ID: Final = 32767
-"""Bytes of a string in Kafka's protocol."""
-
-_NOT_OURS: Final = frozenset(
-    {
-        ErrorCode.PRODUCER_FENCED,
-        ErrorCode.INVALID_PRODUCER_EPOCH,
-        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-        ErrorCode.INVALID_TXN_STATE,
-    }
-)
-"""What the coordinator answers where the transaction, or the id, is not the producer's any more."""
 
 _OF_RECORDS: Final = (InvalidRecord, InvalidTimestamp, MessageTooLarge, UnknownTopicOrPartition)
 """What a record is refused for by itself."""
@@ -91,7 +74,7 @@ async def open_producer(
         await producer.close()
 
 
-class PluginProducer:
+class PluginProducer(TransactionalProducerBase["PluginTransaction"]):
     """See `leafcuttr_sdk.TransactionalProducer`. `identity` is the producer id and epoch of the transaction that is
     open, or of the next one; `sequences` are the next sequence numbers of that epoch."""
 
@@ -103,63 +86,20 @@ class PluginProducer:
         transactional_id: str,
         timeout_ms: int,
     ) -> None:
+        super().__init__(transactional_id, timeout_ms, logger)
         self.core = core
         self.producing = producing
-        self.logger = logger
-        self.transactional_id: Final = transactional_id
         self.identity = ProducerIdAndEpoch(-1, -1)
         self.sequences: dict[Log, int] = {}
-        self._timeout_ms = timeout_ms
-        self._open: PluginTransaction | None = None
-        self._began = False
-        self._closed = False
         # Whether the answer to the last request was not waited for: the epoch may be a later one.
         self._unanswered = False
 
     async def open(self) -> None:
         """Raises InvalidRequest, InvalidTransactionTimeout, CoordinatorNotAvailable, StorageError."""
-        if not self.transactional_id:
-            raise InvalidRequest("A transactional id is not empty.")
-        # What no client can send could not be written by the coordinator either, which would stay at it.
-        try:
-            size = len(self.transactional_id.encode())
-        except UnicodeEncodeError as error:
-            raise InvalidRequest(f"The transactional id cannot be written in UTF-8: {error}") from None
-        if size > _LONGEST_ID:
-            raise InvalidRequest(f"A transactional id has at most {_LONGEST_ID} bytes, not {size}.")
+        self._check_id()
         await self._take_epoch(None)
 
-    async def close(self) -> None:
-        """No transaction begins after this; one that another task has open is aborted."""
-        self._closed = True
-        if self._open is not None:
-            await self._open.abort()
-
-    @asynccontextmanager
-    async def begin(self) -> "AsyncIterator[PluginTransaction]":
-        """See `leafcuttr_sdk.TransactionalProducer.begin`."""
-        self._check_open()
-        if self._began:
-            raise trio.BusyResourceError("This producer has another transaction open.")
-        self._began = True
-        try:
-            await self._make_ready()
-            self._check_open()  # it may have been closed meanwhile
-            transaction = self._open = PluginTransaction(self)
-            try:
-                yield transaction
-                await transaction.commit()
-            finally:
-                await transaction.abort()
-        finally:
-            self._began, self._open = False, None
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise RuntimeError("This producer is closed.")
-
     async def _make_ready(self) -> None:
-        """The last transaction is over, and the epoch is the id's. Raises ProducerFenced, BrokerError."""
         found = await self.core.transactions.settled(self.transactional_id)
         if found is None:
             await self._take_epoch(None)  # forgotten, after `transactional.id.expiration.ms`
@@ -172,7 +112,10 @@ class PluginProducer:
             self.identity = ProducerIdAndEpoch(found.now.producer_id, found.now.epoch)
             await self._take_epoch(self.identity)
         else:
-            raise self._fenced()
+            raise self.fenced()
+
+    def _transaction(self) -> "PluginTransaction":
+        return PluginTransaction(self)
 
     async def _take_epoch(self, known: tuple[int, int] | None) -> None:
         """InitProducerId, as often as it takes; with the id and epoch that we have it fences nobody (KIP-360)."""
@@ -181,11 +124,11 @@ class PluginProducer:
         while answer.error is ErrorCode.CONCURRENT_TRANSACTIONS:
             await transactions.settled(self.transactional_id)
             self._unanswered = True
-            answer = await transactions.init(self.transactional_id, self._timeout_ms, known)
+            answer = await transactions.init(self.transactional_id, self.timeout_ms, known)
         if answer.error is ErrorCode.INVALID_TRANSACTION_TIMEOUT:
             most = self.core.settings.int("transaction.max.timeout.ms")
             raise error_of(
-                answer.error, f"A timeout of {self._timeout_ms} ms is not from 1 to {most} ms, "
+                answer.error, f"A timeout of {self.timeout_ms} ms is not from 1 to {most} ms, "
                 "transaction.max.timeout.ms."
             )  # fmt: skip
         self._go_on(answer)
@@ -216,7 +159,7 @@ class PluginProducer:
 
     def error(self, code: ErrorCode, message: str = "") -> BrokerError:
         """The error that a code of the coordinator stands for."""
-        if code in _NOT_OURS:
+        if code in NOT_OURS:
             return self.lost()
         if code is ErrorCode.NOT_COORDINATOR:  # what makes a client come back
             return StorageError(message or f"The state of {self.transactional_id!r} could not be stored.")
@@ -226,10 +169,8 @@ class PluginProducer:
         """Why the transaction is ours no longer."""
         found = self.core.transactions.find(self.transactional_id)
         if found is not None and self._timed_out(found):
-            return TransactionTimedOut(
-                f"The transaction of {self.transactional_id!r} took longer than {self._timeout_ms} ms and was aborted."
-            )
-        return self._fenced()
+            return self.timed_out()
+        return self.fenced()
 
     def is_current(self) -> bool:
         """Whether nobody has taken the id, nor raised its epoch."""
@@ -241,22 +182,15 @@ class PluginProducer:
         now, (producer_id, epoch) = found.now, self.identity
         return found.overdue_epoch == epoch and now.producer_id == producer_id and now.epoch == epoch + 1
 
-    def _fenced(self) -> ProducerFenced:
-        return ProducerFenced(f"Another producer has taken the transactional id {self.transactional_id!r}.")
 
-
-class PluginTransaction:
+class PluginTransaction(TransactionBase):
     """See `leafcuttr_sdk.OpenTransaction`."""
 
     def __init__(self, producer: PluginProducer) -> None:
+        super().__init__(producer.transactional_id, producer.logger)
         self._producer = producer
         self._core = producer.core
         self._producing = producer.producing.in_transaction(self._write, partial(self._write, lent=True))
-        self._one_at_a_time = trio.Lock()
-        self._begun = False  # as far as the coordinator may know
-        self._over = False
-        self._failed = False
-        self._failure: Exception | None = None
 
     # --- what plugins call ------------------------------------------------------------------------------
 
@@ -287,50 +221,14 @@ class PluginTransaction:
                     offsets = _positions(group)
             await self._commit_offsets(committer, offsets)
 
-    async def abort(self) -> None:
-        producer = self._producer
-        try:
-            with trio.move_on_after(_PATIENCE_S, shield=True):
-                async with self._one_at_a_time:
-                    if self._over:
-                        return
-                    self._over = True
-                    if self._begun:
-                        await producer.end(commit=False)
-                return
-            reason = f"it took longer than {_PATIENCE_S:g} s"
-        except (InvalidProducerEpoch, ProducerFenced):
-            return  # others have aborted it
-        except BrokerError as error:
-            reason = str(error) or error.code.name
-        finally:
-            self._over = True
-        producer.logger.warning(
-            "the transaction of %r is left to its timeout, aborting it failed: %s",
-            producer.transactional_id,
-            reason,
-        )
-
-    async def commit(self) -> None:
-        """At the end of the block. Raises TransactionAborted, if it is to be aborted."""
-        async with self._one_at_a_time:
-            if self._over:
-                return
-            self._check()
-            if self._begun:
-                await self._producer.end(commit=True)
-            self._over = True
-
     # --- how --------------------------------------------------------------------------------------------
 
-    def _check(self) -> None:
-        if self._over:
-            raise RuntimeError("This transaction has ended.")
-        if self._failed:
-            why = "a call was cancelled" if self._failure is None else f"a call failed: {self._failure}"
-            raise TransactionAborted(
-                f"The transaction of {self._producer.transactional_id!r} can only be aborted: {why}"
-            ) from self._failure
+    async def _end_with_commit(self) -> None:
+        await self._producer.end(commit=True)
+
+    async def _end_with_abort(self) -> None:
+        if self._begun:
+            await self._producer.end(commit=False)
 
     @contextmanager
     def _step(self) -> Iterator[None]:
