@@ -187,6 +187,41 @@ async def test_long_answers_are_sent_by_the_connections_task(
                 await peer.answer_to(request, VERSIONS, number)
 
 
+@pytest.mark.parametrize("poll", [False, True], ids=["arrived", "awakened"])
+async def test_one_request_is_answered_whatever_others_of_the_round_have_taken(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, events: list[Event], poll: bool
+) -> None:
+    """By the reactor; only what comes behind it is the task's."""
+    broker = await serve()
+    await broker.topics.create("t", 1, {})
+    request = ApiVersionsRequest()
+    async with await connect(broker) as peer, await connect(broker) as other:
+        with within(60, "the answers"):
+            for each in (peer, other):
+                await each.ask(request, VERSIONS)
+            await quiet()
+            monkeypatch.setattr(connections, "_TURN_S", -1.0)
+            if poll:
+                number = await peer.send(fetch_request("t", 0, max_wait_ms=60_000), FETCH)
+                await quiet()
+                events.clear()
+                await other.ask(produce_request("t", batch()), PRODUCE)
+                await peer.answer_to(fetch_request("t", 0), FETCH, number)
+                assert events.count(Event.AWAKE) == 1
+            else:
+                events.clear()
+                await peer.ask(request, VERSIONS)
+                assert events == []
+            await quiet()
+            events.clear()
+            sent = [framed(request_bytes(request, VERSIONS, correlation_id=number)) for number in range(3)]
+            await peer.stream.send_all(b"".join(sent))
+            for number in range(3):
+                await peer.answer_to(request, VERSIONS, number)
+            await quiet()
+            assert events == [Event.HAND_OVER, Event.WAIT, Event.RESUME, Event.CAUGHT_UP]
+
+
 async def test_the_rest_of_an_answer_to_a_repeated_request_leaves_by_itself(serve: Serve) -> None:
     """Nothing else has to arrive first."""
 

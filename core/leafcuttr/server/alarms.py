@@ -1,7 +1,8 @@
-"""Times at which something is to be looked at again: one for each key, the earliest that was set.
+"""Times at which something is to be checked again: one for each key, the earliest that was set.
 
 A connection that waits for half a second, is answered at once and waits again sets its alarm a thousand times a second.
-So the time that stands is kept as long as it is not later: who is called too early sets it again. Nothing here sleeps.
+So the time that stands is kept as long as it is not later: a caller that is called too early sets it again. The task
+that sleeps until then is the reactor's.
 """
 
 import heapq

@@ -104,6 +104,9 @@ class Connection:
         self._handed_over = trio.Event()
         self._scope = trio.CancelScope()
         self._yield_at = self._arrived_at = 0.0
+        self._has_free_turn = (
+            False  # one request of a round is handled, whatever the others of that round have taken
+        )
         self._counts = broker.counts
         self.arrivals = 0
 
@@ -305,6 +308,7 @@ class Connection:
             self.fail(error)
         self._arrived_at = now = perf_counter()
         self._yield_at = now + _TURN_S
+        self._has_free_turn = True
         return False
 
     def _reserve_memory(self) -> None:
@@ -403,6 +407,7 @@ class Connection:
         self._move(Event.AWAKE)
         self.wakes_at = inf
         self._yield_at = perf_counter() + _TURN_S
+        self._has_free_turn = True
 
     def hand_over(self) -> None:
         self._move(Event.HAND_OVER)
@@ -447,7 +452,9 @@ class Connection:
             if found is None:
                 self._release_memory()
                 return False
-            if not self._yield_at:  # a new turn, in which at least this one is handled
+            if self._has_free_turn:
+                self._has_free_turn = False
+            elif not self._yield_at:  # a new turn, in which at least this one is handled
                 self._yield_at = perf_counter() + Pace.share()
             elif perf_counter() > self._yield_at:
                 self._awaited = self._let_others()

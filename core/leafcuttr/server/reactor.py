@@ -48,12 +48,15 @@ from leafcuttr_sdk import Clock
 
 _PARKED: Final = State.PARKED
 _AT_ONCE: Final = 32
+# Fewer than of those that have sent something: hundreds may wait for one record, and the client that sends the next one
+# is not to wait until all of them have it.
+_AWAKENED_AT_ONCE: Final = 4
 _BUDGET_S: Final = 0.002
 # How long a write that is under way is waited for without the loop, once in a turn: a quick disk takes a third of it,
 # and the way through the loop as long again. A disk that took longer is not waited for again for a while.
 _PATIENCE_S: Final = 0.001
 _SLOW_FOR_S: Final = 1.0
-# Between two looks at the alarms: so much later than asked for a fetch may be answered that has got nothing.
+# The alarms are checked so often at most: an answer whose time is over may come so much late.
 _TICK_S: Final = 0.005
 
 
@@ -64,7 +67,7 @@ class Served(Protocol):
     repeated: RepeatedProduce
     state: State
     wakes_at: float
-    """When it has to be looked at, in trio's time, if it is parked still; inf if only what it waits for ends that."""
+    """When it is to be checked, in trio's time, if it is parked still; inf if only what it waits for ends that."""
 
     @property
     def descriptor(self) -> int:
@@ -124,7 +127,7 @@ class Reactor:
         self._always_readable = os.eventfd(1, os.EFD_CLOEXEC)
         weakref.finalize(self, os.close, self._always_readable)
         self._keeps_awake = False
-        self._awaken: list[Served] = []  # parked ones to be looked at in the next round
+        self._awaken: list[Served] = []  # parked ones, to be checked in the next round
         self._serves = False
         self._sleeps = False
         self._alarms = Alarms()
@@ -173,7 +176,7 @@ class Reactor:
         return found
 
     def awake(self, connection: Served) -> None:
-        """What a parked connection waits for has come. It is looked at in the next round; by its task while there are
+        """What a parked connection waits for has come. It is checked in the next round; by its task while there are
         none."""
         if not self._serves:
             connection.hand_over()
@@ -258,7 +261,7 @@ class Reactor:
                 # Not a connection's: workers have reported, or transports have something buffered; look at both.
                 self._writers.complete()
                 arrived += self._take_buffered(most - len(arrived), arrived)
-            repeated = _serve(arrived, now_ms(), since, self._take_awakened(_AT_ONCE))
+            repeated = _serve(arrived, now_ms(), since, self._take_awakened(_AWAKENED_AT_ONCE))
             now = time.perf_counter()
             if repeated:
                 self._times.add(now - since, repeated)
