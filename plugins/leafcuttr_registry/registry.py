@@ -2,6 +2,9 @@
 written to `_schemas`, and answered when the state has it.
 
 What waits for nothing reads `state` by itself.
+
+Longer than other modules because every change that there is has its method here, and all of them take the same way to
+the topic.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence

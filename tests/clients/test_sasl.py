@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from support import jars
+from support import jars, secured_clients
 from support.broker_process import running_broker
+from support.secured_clients import Fresh
 from support.tls_peer import Certificates
 from support.waiting import free_port
 
-Fresh = Callable[[str], str]
-VALUES = [b"%d:" % at + b"x" * 500 for at in range(500)]
 NAME, PASSWORD = "alice", "open, the = door"
 MECHANISMS = pytest.mark.parametrize(
     "mechanism",
@@ -71,105 +68,40 @@ def librdkafka_settings(secured: Secured, mechanism: str) -> dict[str, Any]:
     }
 
 
+def python_settings(secured: Secured, mechanism: str) -> dict[str, Any]:
+    return {
+        "bootstrap_servers": secured.address,
+        "security_protocol": "SASL_SSL",
+        "ssl_context": secured.certificates.client(),
+        "sasl_mechanism": mechanism,
+        "sasl_plain_username": NAME,
+        "sasl_plain_password": PASSWORD,
+    }
+
+
 @MECHANISMS
 @pytest.mark.client("confluent-kafka")
 def test_confluent_kafka(secured: Secured, fresh: Fresh, mechanism: str) -> None:
-    from confluent_kafka import Consumer, Producer
-
-    given = librdkafka_settings(secured, mechanism)
-    topic = fresh("topic")
-    producer = Producer(given)
-    for value in VALUES:
-        producer.produce(topic, value)
-    assert producer.flush(60) == 0
-    reader = Consumer({**given, "group.id": fresh("group"), "auto.offset.reset": "earliest"})
-    reader.subscribe([topic])
-    found: list[bytes] = []
-    while len(found) < len(VALUES):
-        message = reader.poll(60)
-        assert message is not None and message.error() is None
-        found.append(message.value() or b"")
-    reader.close()
-    assert found == VALUES
+    secured_clients.confluent_kafka(librdkafka_settings(secured, mechanism), fresh)
 
 
 @MECHANISMS
 @pytest.mark.client("kafka-python")
 def test_kafka_python(secured: Secured, fresh: Fresh, mechanism: str) -> None:
-    from kafka import KafkaConsumer, KafkaProducer
-
-    topic = fresh("topic")
-    given: dict[str, Any] = {
-        "bootstrap_servers": secured.address,
-        "security_protocol": "SASL_SSL",
-        "ssl_context": secured.certificates.client(),
-        "sasl_mechanism": mechanism,
-        "sasl_plain_username": NAME,
-        "sasl_plain_password": PASSWORD,
-    }
-    producer = KafkaProducer(**given, acks="all", linger_ms=5)
-    sent = [producer.send(topic, value) for value in VALUES]
-    producer.flush(60)
-    assert [each.get(60).offset for each in sent] == list(range(len(VALUES)))
-    producer.close()
-    reader = KafkaConsumer(topic, **given, group_id=fresh("group"), auto_offset_reset="earliest")
-    found: list[bytes] = []
-    while len(found) < len(VALUES):
-        some = reader.poll(60_000)
-        assert some
-        found += [each.value for records in some.values() for each in records]
-    reader.close()
-    assert found == VALUES
+    secured_clients.kafka_python(python_settings(secured, mechanism), fresh)
 
 
 @MECHANISMS
 @pytest.mark.client("aiokafka")
 def test_aiokafka(secured: Secured, fresh: Fresh, mechanism: str) -> None:
-    from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-
-    topic = fresh("topic")
-    given: dict[str, Any] = {
-        "bootstrap_servers": secured.address,
-        "security_protocol": "SASL_SSL",
-        "ssl_context": secured.certificates.client(),
-        "sasl_mechanism": mechanism,
-        "sasl_plain_username": NAME,
-        "sasl_plain_password": PASSWORD,
-    }
-
-    async def both() -> list[bytes]:
-        async with AIOKafkaProducer(**given, linger_ms=5) as producer:
-            for each in [await producer.send(topic, value) for value in VALUES]:
-                await each
-        found: list[bytes] = []
-        async with AIOKafkaConsumer(
-            topic, **given, group_id=fresh("group"), auto_offset_reset="earliest"
-        ) as reader:
-            while len(found) < len(VALUES):
-                some = await reader.getmany(timeout_ms=60_000)
-                found += [each.value for records in some.values() for each in records]
-        return found
-
-    assert asyncio.run(both()) == VALUES
+    secured_clients.aiokafka(python_settings(secured, mechanism), fresh)
 
 
 @MECHANISMS
 @pytest.mark.client("kcat")
 @pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed (apt-get install kcat)")
 def test_kcat(secured: Secured, fresh: Fresh, mechanism: str) -> None:
-    topic = fresh("topic")
-    lines = "".join(f"line {at}\n" for at in range(500))
-    settings = librdkafka_settings(secured, mechanism)
-    options = [word for name, value in settings.items() for word in ("-X", f"{name}={value}")]
-
-    def kcat(*arguments: str, given: str = "") -> str:
-        command = ["kcat", "-t", topic, *options, *arguments]
-        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    kcat("-P", given=lines)
-    assert kcat("-C", "-o", "beginning", "-e", "-q") == lines
+    secured_clients.kcat(librdkafka_settings(secured, mechanism), fresh)
 
 
 @pytest.mark.client("Kafka's Java tools", version="4.3.1")
@@ -178,7 +110,6 @@ def test_kcat(secured: Secured, fresh: Fresh, mechanism: str) -> None:
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_java(secured: Secured, fresh: Fresh, tmp_path: Path, mechanism: str) -> None:
     """`kafka-configs` creates and deletes a user too."""
-    topic = fresh("topic")
     config = tmp_path / "client.properties"
     module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
     config.write_text(
@@ -188,25 +119,10 @@ def test_java(secured: Secured, fresh: Fresh, tmp_path: Path, mechanism: str) ->
         f"sasl.jaas.config=org.apache.kafka.common.security.{module} required "
         f'username="{NAME}" password="{PASSWORD}";\n'
     )
-    lines = "".join(f"line {at}\n" for at in range(500))
-
-    def tool(name: str, *arguments: str, given: str | None = None) -> str:
-        command = jars.java("4.3.1", name, "--bootstrap-server", secured.address, *arguments)
-        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=240, check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
-        return done.stdout
-
-    tools = "org.apache.kafka.tools"
-    tool(f"{tools}.ConsoleProducer", "--topic", topic, "--producer.config", str(config), given=lines)
-    read = ("--topic", topic, "--from-beginning", "--max-messages", "500", "--timeout-ms", "60000")
-    found = tool(f"{tools}.consumer.ConsoleConsumer", *read, "--consumer.config", str(config))
-    assert "".join(line for line in found.splitlines(keepends=True) if line.startswith("line ")) == lines
+    secured_clients.java_console("4.3.1", secured.address, config, fresh)
     user = ("--entity-type", "users", "--entity-name", fresh("user"), "--command-config", str(config))
-    tool(
-        "kafka.admin.ConfigCommand",
-        *user,
-        "--alter",
-        "--add-config",
-        "SCRAM-SHA-256=[iterations=5000,password=p]",
-    )
-    tool("kafka.admin.ConfigCommand", *user, "--alter", "--delete-config", "SCRAM-SHA-256")
+    for what in (
+        ("--alter", "--add-config", "SCRAM-SHA-256=[iterations=5000,password=p]"),
+        ("--alter", "--delete-config", "SCRAM-SHA-256"),
+    ):
+        secured_clients.java_tool("4.3.1", secured.address, "kafka.admin.ConfigCommand", *user, *what)

@@ -1,24 +1,19 @@
-"""Clients that others wrote over TLS, with certificates of their own: each writes 2,000 records and reads them in a
-group."""
+"""Clients that others wrote over TLS, with certificates of their own: each writes records and reads them in a group."""
 
 from __future__ import annotations
 
-import asyncio
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from support import jars
+from support import jars, secured_clients
 from support.broker_process import running_broker
+from support.secured_clients import Fresh
 from support.tls_peer import Certificates, Identity
 from support.waiting import free_port
-
-Fresh = Callable[[str], str]
-VALUES = [b"%d:" % at + b"x" * 500 for at in range(2_000)]
 
 
 class Secured(NamedTuple):
@@ -54,131 +49,46 @@ def librdkafka_settings(secured: Secured) -> dict[str, Any]:
     }
 
 
+def python_settings(secured: Secured) -> dict[str, Any]:
+    return {
+        "bootstrap_servers": secured.address,
+        "security_protocol": "SSL",
+        "ssl_context": secured.certificates.client(secured.own),
+    }
+
+
 @pytest.mark.client("confluent-kafka")
 def test_confluent_kafka(secured: Secured, fresh: Fresh) -> None:
-    from confluent_kafka import Consumer, Producer
-
-    topic = fresh("topic")
-    producer = Producer({**librdkafka_settings(secured), "enable.idempotence": True})
-    for value in VALUES:
-        producer.produce(topic, value)
-    assert producer.flush(60) == 0
-    reader = Consumer(
-        {**librdkafka_settings(secured), "group.id": fresh("group"), "auto.offset.reset": "earliest"}
-    )
-    reader.subscribe([topic])
-    found: list[bytes] = []
-    while len(found) < len(VALUES):
-        message = reader.poll(60)
-        assert message is not None and message.error() is None
-        found.append(message.value() or b"")
-    reader.commit(asynchronous=False)
-    reader.close()
-    assert found == VALUES
+    secured_clients.confluent_kafka(librdkafka_settings(secured), fresh)
 
 
 @pytest.mark.client("kafka-python")
 def test_kafka_python(secured: Secured, fresh: Fresh) -> None:
-    from kafka import KafkaConsumer, KafkaProducer
-
-    topic = fresh("topic")
-    given: dict[str, Any] = {
-        "bootstrap_servers": secured.address,
-        "security_protocol": "SSL",
-        "ssl_context": secured.certificates.client(secured.own),
-    }
-    producer = KafkaProducer(**given, acks="all", linger_ms=5)
-    sent = [producer.send(topic, value) for value in VALUES]
-    producer.flush(60)
-    assert [each.get(60).offset for each in sent] == list(range(len(VALUES)))
-    producer.close()
-    reader = KafkaConsumer(topic, **given, group_id=fresh("group"), auto_offset_reset="earliest")
-    found: list[bytes] = []
-    while len(found) < len(VALUES):
-        some = reader.poll(60_000)
-        assert some
-        found += [each.value for records in some.values() for each in records]
-    reader.commit()
-    reader.close()
-    assert found == VALUES
+    secured_clients.kafka_python(python_settings(secured), fresh)
 
 
 @pytest.mark.client("aiokafka")
 def test_aiokafka(secured: Secured, fresh: Fresh) -> None:
-    from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-
-    topic = fresh("topic")
-    given: dict[str, Any] = {
-        "bootstrap_servers": secured.address,
-        "security_protocol": "SSL",
-        "ssl_context": secured.certificates.client(secured.own),
-    }
-
-    async def both() -> list[bytes]:
-        async with AIOKafkaProducer(**given, linger_ms=5) as producer:
-            for each in [await producer.send(topic, value) for value in VALUES]:
-                await each
-        found: list[bytes] = []
-        async with AIOKafkaConsumer(
-            topic, **given, group_id=fresh("group"), auto_offset_reset="earliest"
-        ) as reader:
-            while len(found) < len(VALUES):
-                some = await reader.getmany(timeout_ms=60_000)
-                found += [each.value for records in some.values() for each in records]
-            await reader.commit()
-        return found
-
-    assert asyncio.run(both()) == VALUES
+    secured_clients.aiokafka(python_settings(secured), fresh)
 
 
 @pytest.mark.client("kcat")
 @pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed (apt-get install kcat)")
 def test_kcat(secured: Secured, fresh: Fresh) -> None:
-    topic = fresh("topic")
-    lines = "".join(f"line {at}\n" for at in range(2_000))
-    options = [
-        word for name, value in librdkafka_settings(secured).items() for word in ("-X", f"{name}={value}")
-    ]
-
-    def kcat(*arguments: str, given: str = "") -> str:
-        command = ["kcat", "-t", topic, *options, *arguments]
-        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    kcat("-P", given=lines)
-    assert kcat("-C", "-o", "beginning", "-e", "-q") == lines
+    secured_clients.kcat(librdkafka_settings(secured), fresh)
 
 
 @pytest.mark.client("Kafka's Java tools", version="4.3.1")
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 @pytest.mark.parametrize("version", ["4.3.1", pytest.param("3.9.1", marks=pytest.mark.long)])
 def test_java(secured: Secured, fresh: Fresh, tmp_path: Path, version: str) -> None:
-    topic = fresh("topic")
     config = tmp_path / "client.properties"
     config.write_text(
         "security.protocol=SSL\n"
         f"ssl.truststore.type=PEM\nssl.truststore.location={secured.certificates.trusted}\n"
         f"ssl.keystore.type=PEM\nssl.keystore.location={_pkcs8(secured, tmp_path)}\n"
     )
-    lines = "".join(f"line {at}\n" for at in range(2_000))
-
-    def tool(name: str, *arguments: str, given: str | None = None) -> str:
-        command = jars.java(version, name, "--bootstrap-server", secured.address, *arguments)
-        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=240, check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
-        return done.stdout
-
-    producer, consumer = (
-        "org.apache.kafka.tools.ConsoleProducer",
-        "org.apache.kafka.tools.consumer.ConsoleConsumer",
-    )
-    if version.startswith("3"):
-        producer, consumer = "kafka.tools.ConsoleProducer", "org.apache.kafka.tools.consumer.ConsoleConsumer"
-    tool(producer, "--topic", topic, "--producer.config", str(config), given=lines)
-    read = ("--topic", topic, "--from-beginning", "--max-messages", "2000", "--timeout-ms", "60000")
-    found = tool(consumer, *read, "--consumer.config", str(config)).splitlines(keepends=True)
-    assert "".join(line for line in found if not line.startswith("Option ")) == lines
+    secured_clients.java_console(version, secured.address, config, fresh)
 
 
 def _pkcs8(secured: Secured, folder: Path) -> Path:

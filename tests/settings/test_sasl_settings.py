@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from leafcuttr.errors import ErrorCode, StartError
+from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.messages.metadata import MetadataRequest
 from leafcuttr.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from leafcuttr.wire.messages.sasl_handshake import SaslHandshakeRequest
 from support.changing import alter_broker
 from support.live_broker import LiveBroker
+from support.refused_start import refusal
 from support.waiting import until
 from support.wire_client import WireClient
 
@@ -44,18 +45,6 @@ def log_in(client: WireClient, password: str = "secret", mechanism: str = "PLAIN
 def code(broker: LiveBroker, password: str = "secret") -> int:
     with connect(broker) as client:
         return int(log_in(client, password).error_code)
-
-
-def refusal(serve: Any, settings: dict[str, str]) -> str:
-    with (
-        pytest.RaisesGroup(StartError, allow_unwrapped=True, flatten_subgroups=True) as caught,
-        serve(settings),
-    ):
-        pass
-    error: BaseException = caught.value
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return str(error)
 
 
 @pytest.mark.setting("sasl.enabled.mechanisms", while_running=True)

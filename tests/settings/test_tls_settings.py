@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from leafcuttr.errors import StartError
 from support.changing import alter_broker
 from support.live_broker import LiveBroker, live_broker
+from support.refused_start import refusal
 from support.tls_peer import Certificates, Seen, shake_hands
 from support.waiting import until
 
@@ -36,20 +36,6 @@ def alter(broker: LiveBroker, settings: dict[str, str | None]) -> None:
     alter_broker(
         broker.address, OWN, {f"listener.name.ssl.{name}": value for name, value in settings.items()}
     )
-
-
-def refusal(serve: Any, settings: dict[str, str]) -> str:
-    """The line with which a broker does not start."""
-    with (
-        pytest.RaisesGroup(StartError, allow_unwrapped=True, flatten_subgroups=True) as caught,
-        serve(settings),
-    ):
-        pass
-    error: BaseException = caught.value
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert "\n" not in str(error)
-    return str(error)
 
 
 def seen(found: Seen | str) -> Seen:

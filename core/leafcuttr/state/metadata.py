@@ -10,6 +10,9 @@ function that changes something returns, the change is on the disk: the journal 
 The version of the tables is the file's `user_version`. `STEPS[n]` takes a file from version n to n + 1; an
 empty file has version 0. A file that a newer LeafCuttr wrote is refused, and so is a damaged one: starting
 without its topics would be worse than not starting.
+
+Longer than other modules because it has all the SQL of the broker: the steps of the tables beside the functions that
+read and write them.
 """
 
 import contextlib

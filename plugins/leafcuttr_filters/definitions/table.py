@@ -1,7 +1,8 @@
 """All types of filters with their options: the one place that names them. The page of the reference and the command
 `filters` are made from it, and what makes an instance is found by it.
 
-Where Kafka Connect has the same transform, options have the names that they have there.
+Where Kafka Connect has the same transform, options have the names that they have there. It is a table, and as long as
+there are types.
 """
 
 from collections.abc import Callable, Mapping

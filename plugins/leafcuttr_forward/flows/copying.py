@@ -3,6 +3,9 @@
 What it reads goes through an `Intake` to a writer; beside them run the comparison of topics, the reactions to changes
 of the source, and the commits of the position as a group. Whatever fails ends the attempt, and the next one begins with
 the position that the target has: nothing that is in memory is needed for it.
+
+Longer than other modules because the tasks of an attempt end together, and how each of them does has to be seen beside
+the others.
 """
 
 from collections import deque

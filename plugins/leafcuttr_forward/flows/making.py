@@ -5,6 +5,8 @@ or keys decide, records are taken one by one; of one that a filter keeps as it c
 
 What comes out is a `Portion`: batches, and how far the source has been read with them. Control batches, aborted
 transactions, and records before the position are left out, so a portion may have no batches.
+
+Longer than other modules because both paths fill the same portion, and the one goes over into the other within it.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

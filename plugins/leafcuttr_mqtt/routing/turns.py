@@ -7,6 +7,9 @@ deliveries are sent.
 
 A Kafka topic that takes long (a filter that waits, synced writes, another cluster) has a lane of its own until it is
 quick again: what is published to others does not wait for it.
+
+Longer than other modules because the parts of a turn, and what becomes of each when one of them fails, have to be seen
+beside each other.
 """
 
 import logging

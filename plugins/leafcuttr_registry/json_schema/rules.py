@@ -2,6 +2,8 @@
 
 A rule that does not break is what another rule says in the other direction: its example breaks by `opposite` when old
 and new change places, and `differences` says nothing of it. Names that are not Confluent's are marked `ours`.
+
+It is a table, and as long as there are rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Associations: which subject the keys or values of a resource have, a topic as a rule. A STRONG one belongs to its
 resource, is frozen, and goes with it; a WEAK one shares a subject with others. The rules, codes and messages are those
 of Confluent's registry.
+
+Longer than other modules because the refusals are one list, in the order in which Confluent's registry finds them.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -14,6 +14,9 @@ not reach the chain (`leafcuttr.log.append.stage`).
 How a batch is taken apart and made anew is `filtered_batch`; what a filter may return, `verdicts`; what validators get
 that do not need records, `peeking`; those that are not ready to judge, `readiness`. Of a chain that has only validators
 that do not need records no batch is taken apart.
+
+Longer than other modules because a batch goes through it in one pass, and what has been counted, set aside or changed
+by then has to be taken back where a later step refuses it.
 """
 
 import operator
