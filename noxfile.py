@@ -219,6 +219,14 @@ def sabotage(session: nox.Session) -> None:
 
 
 @nox.session
+def plugins(session: nox.Session) -> None:
+    """What plugins of others rely on: the host, the SDK's checks, examples, and what follows from one more plugin."""
+    install(session, "test")
+    places = ("plugins", "sdk", "cli/plugins", "imports", "docs/test_plugin_examples.py")
+    session.run("pytest", *(f"tests/{place}" for place in places), "--long", *session.posargs)
+
+
+@nox.session
 def installed(session: nox.Session) -> None:
     """The wheels in fresh environments: plugins of others, the tutorial to its end, what extras cost that are off."""
     install(session, "test")

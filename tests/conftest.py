@@ -1,6 +1,7 @@
 """What every suite shares: the choice between the short slice of the gate and the long run.
 
-A test marked `long` runs only under `--long`, which the named nox sessions pass.
+A test marked `long` runs only under `--long`, which the named nox sessions pass; of one marked `one_in(n)` every n-th
+case runs without.
 """
 
 import signal
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from support.folder_times import FolderTimes, ProcessorTimes
+from support.gates_slice import divided
 from support.setting_marks import changes_what_it_says  # noqa: F401  (a fixture of every test)
 from support.side_by_side import costliest_first
 
@@ -36,6 +38,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: not in the gate's slice; runs under --long")
+    config.addinivalue_line(
+        "markers", "one_in(n): every n-th case is in the gate's slice; all run under --long"
+    )
     config.addinivalue_line(
         "markers", "alone: looks at time, memory or descriptors; runs when no other test does"
     )
@@ -66,8 +71,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(LONG_TIMEOUT_S))
         return
-    # By marker: the keywords hold the names of the folders above too.
-    left_out = [item for item in items if item.get_closest_marker("long")]
-    kept = [item for item in items if not item.get_closest_marker("long")]
+    kept, left_out = divided(items)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept

@@ -17,12 +17,12 @@ This module is imported at every start, also where no filter is named: it says w
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from leafcuttr_sdk.cli import CliCommand
 from leafcuttr_sdk.plugin import Plugin
 
 if TYPE_CHECKING:
     import click
 
+    from leafcuttr_sdk.cli import CliCommand
     from leafcuttr_sdk.filters import RecordFilterSpec
     from leafcuttr_sdk.settings import Setting, Settings
 
@@ -46,7 +46,9 @@ def leafcuttr_register_record_filters(settings: "Settings") -> "Iterable[RecordF
     return filters(settings)
 
 
-def leafcuttr_register_cli_commands() -> Iterable[CliCommand]:
+def leafcuttr_register_cli_commands() -> "Iterable[CliCommand]":
+    from leafcuttr_sdk.cli import CliCommand
+
     return [CliCommand("filters", "list types of record filters, and try some on a sample", _filters)]
 
 

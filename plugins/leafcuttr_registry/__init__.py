@@ -18,7 +18,6 @@ This module is imported at every start, also where the registry is off: it says 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from leafcuttr_sdk.cli import CliCommand
 from leafcuttr_sdk.plugin import Plugin
 from leafcuttr_sdk.services import Service, ServiceSpec
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from leafcuttr_sdk.admin import HealthCheck
     from leafcuttr_sdk.broker import Broker
+    from leafcuttr_sdk.cli import CliCommand
     from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec
     from leafcuttr_sdk.formats import RecordFormat
     from leafcuttr_sdk.metrics import MetricReading
@@ -79,7 +79,9 @@ def leafcuttr_register_schema_provider(broker: "Broker") -> "Iterable[SchemaProv
     return [provider_of(broker)]
 
 
-def leafcuttr_register_cli_commands() -> Iterable[CliCommand]:
+def leafcuttr_register_cli_commands() -> "Iterable[CliCommand]":
+    from leafcuttr_sdk.cli import CliCommand
+
     return [CliCommand("schemas", "look at the schemas of a registry, and change them", _schemas)]
 
 

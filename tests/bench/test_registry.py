@@ -30,7 +30,7 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[float]]:
         ("ready", "ready with 8 versions, s"),
         ("validation", "validation id, throughput of off"),
         ("beside", "produce, throughput with an idle registry of without"),
-        ("start", "start, registry off, resident MB"),
+        pytest.param("start", "start, registry off, resident MB", marks=pytest.mark.long),
     ],
 )
 def test_each_part_notes_its_figures(part: str, name: str, figures: dict[str, list[float]]) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import subprocess
 import sys
 import textwrap
 import urllib.request
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from support.broker_process import running_broker
+from support.gates_slice import divided
 from support.tree_copy import ROOT, copy_tree, environ_of, run_tests
 
 PAGE = ROOT / "docs" / "contributing.md"
@@ -81,3 +85,31 @@ def test_the_files_it_names_exist() -> None:
     for name in general:
         pattern = re.sub(r"leafcuttr_NAME|NAME|THEME", "*", name.rstrip("/"))
         assert list(ROOT.glob(pattern)), name
+
+
+class Case:
+    """What a slice looks at of a test."""
+
+    def __init__(self, test: str, index: int | None = None, **marks: int) -> None:
+        self.nodeid = test if index is None else f"{test}[{index}]"
+        self._marks = marks
+        if index is not None:
+            self.callspec = SimpleNamespace(indices={"case": index})
+
+    def get_closest_marker(self, name: str) -> SimpleNamespace | None:
+        return SimpleNamespace(args=(self._marks[name],)) if name in self._marks else None
+
+
+def test_the_gates_slice_is_the_same_in_every_order() -> None:
+    """Every third case, all without a mark, none that is long."""
+    cases: list[Any] = [Case("a::one", index, one_in=3) for index in range(8)]
+    cases += [Case("a::two", index, one_in=3) for index in range(2)]
+    cases += [Case("b::plain"), Case("b::long", long=1), Case("b::both", 0, one_in=3, long=1)]
+    for seed in range(5):
+        random.Random(seed).shuffle(cases)
+        kept, left_out = divided(cases)
+        assert {case.nodeid for case in kept} == {
+            *("a::one[0]", "a::one[3]", "a::one[6]", "a::two[0]", "b::plain"),
+        }
+        assert sorted(map(id, (*kept, *left_out))) == sorted(map(id, cases))
+        assert kept == [case for case in cases if case in kept]

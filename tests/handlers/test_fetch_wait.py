@@ -1,6 +1,7 @@
 """A Fetch that waits hears of everything that comes after its first look, even before it begins to wait."""
 
 from collections.abc import Awaitable
+from typing import Any
 
 import pytest
 import trio
@@ -10,7 +11,7 @@ from leafcuttr.config.listeners import Listener
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers import fetch
 from leafcuttr.handlers.context import context_of
-from leafcuttr.log.log import Log
+from leafcuttr.log.log import Log, NotCached
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from leafcuttr.wire.records import Record, encode_batch
@@ -123,3 +124,68 @@ async def test_a_stop_ends_the_wait(broker: Broker, autojump_clock: trio.testing
     assert response.responses[0].partitions[0].high_watermark == 0
     assert trio.current_time() - began == pytest.approx(1)
     assert not log.waiters and not broker.delayed_requests
+
+
+@pytest.mark.parametrize("comes_at", [5, 25])
+async def test_a_look_that_comes_too_late(
+    broker: Broker, autojump_clock: trio.testing.MockClock, comes_at: int
+) -> None:
+    """What had come before the time was over is in the answer; after it, the answer is what there was."""
+    log, delayed = await waiting(broker)
+    assert isinstance(delayed, fetch.DelayedFetch)
+    await trio.sleep(comes_at)
+    if comes_at < MAX_WAIT_S:
+        append(log)
+        await trio.sleep(MAX_WAIT_S)
+    response = delayed.answer()
+    assert response is not None
+    part = response.responses[0].partitions[0]
+    assert part.high_watermark == (comes_at < MAX_WAIT_S)
+    assert bool(part.records) is (comes_at < MAX_WAIT_S)
+    assert not log.waiters and not broker.delayed_requests
+
+
+async def test_a_late_look_that_does_not_suffice_is_the_answer(
+    broker: Broker, autojump_clock: trio.testing.MockClock
+) -> None:
+    log, delayed = await waiting(broker)
+    assert isinstance(delayed, fetch.DelayedFetch)
+    delayed.notify()
+    await trio.sleep(MAX_WAIT_S)
+    assert delayed.answer() is not None
+    assert not log.waiters
+
+
+async def test_what_comes_during_a_first_pass_that_needs_the_disk(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a partition that it is through with: nobody is notified, for nobody waits yet."""
+    topic = await broker.topics.create("orders", 2, {})
+    first, second = (partition.log for partition in topic.partitions)
+    append(second)
+    read, cold = Log.read, [1, 2]  # at the look that nobody waits for, and at the one of a task
+
+    def read_cold(log: Log, *arguments: Any, **options: Any) -> Any:
+        if log is second and cold:
+            cold.pop()
+            error = NotCached(log.segments[-1].open_file(), 0, 1)
+            error.warm = lambda: trio.from_thread.run_sync(append, first)
+            raise error
+        return read(log, *arguments, **options)
+
+    monkeypatch.setattr(Log, "read", read_cold)
+    parts = [
+        FetchPartition(partition=number, fetch_offset=number, partition_max_bytes=1000) for number in (0, 1)
+    ]
+    requested = FetchRequest(
+        max_wait_ms=MAX_WAIT_S * 1000,
+        min_bytes=1,
+        session_epoch=-1,
+        topics=[FetchTopic(topic="orders", partitions=parts)],
+    )
+    answer = fetch.handle(broker, CONTEXT, requested)
+    assert not isinstance(answer, FetchResponse)
+    with trio.fail_after(60):
+        response = await answer
+    assert [part.high_watermark for part in response.responses[0].partitions] == [1, 1]
+    assert not cold and not first.waiters

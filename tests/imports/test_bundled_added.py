@@ -109,6 +109,7 @@ def outcomes(tree: Path, site: Path) -> tuple[Mapping[str, str], str]:
     return {name: outcome for outcome, name in found}, done.stdout
 
 
+@pytest.mark.long
 def test_everything_follows_or_is_named(tree: Path, site: Path) -> None:
     found, said = outcomes(tree, site)
     failed = {name for name, outcome in found.items() if outcome != "PASSED"}
@@ -151,6 +152,7 @@ def test_everything_follows_or_is_named(tree: Path, site: Path) -> None:
     assert {name for name, outcome in found.items() if outcome != "PASSED"} == set(), said
 
 
+@pytest.mark.long
 def test_what_it_may_not_import_and_a_broken_contract_are_named(tree: Path, site: Path) -> None:
     package = tree / "plugins" / "leafcuttr_parcels"
     (package / "counting.py").write_text(

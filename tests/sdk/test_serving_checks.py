@@ -144,6 +144,7 @@ class Failing(Serving):
         raise SystemExit("always")
 
 
+@pytest.mark.long
 def test_a_service_that_serves_has_the_check_too() -> None:
     check_service(ServiceSpec("parcels", Serving), plugin=plugin())
     names = [check.name for check in service_report(ServiceSpec("parcels", Serving), plugin()).checks]
@@ -201,6 +202,7 @@ async def ends_with_the_rest(stream: ByteStream) -> None:
         stream.send_now(b"good bye")
 
 
+@pytest.mark.long
 def test_what_send_now_has_not_taken_is_sent_next() -> None:
     for good in (sends_the_rest_next, sends_the_rest_and_more):
         report = handler_report(made(good), requests=[b"hello\n"])
@@ -209,7 +211,7 @@ def test_what_send_now_has_not_taken_is_sent_next() -> None:
     assert "sends now" not in [check.name for check in handler_report(made(echo)).checks], "it uses it not"
 
 
-@pytest.mark.parametrize("requests", [(), (b"hello\n",)])
+@pytest.mark.parametrize("requests", [(), pytest.param((b"hello\n",), marks=pytest.mark.long)])
 def test_what_loses_bytes_is_told(requests: tuple[bytes, ...]) -> None:
     for bad, said in (
         (forgets_the_rest, "and other bytes were sent next: keep the rest"),

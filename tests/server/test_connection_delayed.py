@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import trio
@@ -14,11 +15,12 @@ from leafcuttr.log.log import Log, NotCached
 from leafcuttr.server import connection as connections
 from leafcuttr.server import listener
 from leafcuttr.server.connection import Connection
+from leafcuttr.server.receive import SMALL_FRAME
 from leafcuttr.server.states import State
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from support.logs import batch
-from support.peer import Peer, connect, fetch_request, produce_request
+from support.peer import Peer, connect, fetch_request, framed, produce_request, request_bytes
 from support.waiting import within
 
 Serve = Callable[..., Awaitable[Broker]]
@@ -224,3 +226,78 @@ async def test_what_comes_between_the_look_and_the_wait(
 
 async def ask(peer: Peer) -> object:
     return await peer.ask(fetch_request("t", 0, max_wait_ms=60_000), FETCH)
+
+
+async def test_a_look_that_fails_ends_the_connection_at_once(
+    serve: Serve, made: list[Connection], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = await serve()
+    await broker.topics.create("t", 1, {})
+
+    def fail(delayed: DelayedFetch) -> object:
+        raise KeyError("an error that nobody thought of")
+
+    async with await connect(broker) as peer, await connect(broker) as other:
+        await peer.send(fetch_request("t", 0, max_wait_ms=2**31 - 1), FETCH)
+        await until(waiting(broker))
+        monkeypatch.setattr(DelayedFetch, "answer", fail)
+        await other.ask(produce_request("t", batch()), PRODUCE)
+        with within(60, "the end"):
+            assert await peer.closed() == b""
+        assert waiting(broker, 0)()
+    assert "an error that nobody thought of" in caplog.text
+
+
+def long_request(max_wait_ms: int) -> FetchRequest:
+    """Above what is counted against `queued.max.request.bytes`."""
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        topics=[
+            FetchTopic(topic="t", partitions=[FetchPartition(fetch_offset=0, partition_max_bytes=1 << 20)])
+        ],
+        rack_id="r" * 3 * SMALL_FRAME,
+    )
+
+
+async def test_a_wait_holds_no_memory_for_requests(serve: Serve, made: list[Connection]) -> None:
+    """Of `queued.max.request.bytes`: the request is read. What is behind it is counted."""
+    broker = await serve({"queued.max.request.bytes": "100000"})
+    await broker.topics.create("t", 1, {})
+    poll = long_request(60_000)
+    async with await connect(broker) as peer, await connect(broker) as other:
+        number = await peer.send(poll, FETCH)
+        await until(waiting(broker))
+        assert made[0].state is State.PARKED
+        assert not made[0]._memory.holds(made[0])
+        await other.ask(produce_request("t", batch()), PRODUCE)
+        with within(60, "the answers"):
+            await peer.answer_to(poll, FETCH, number)
+            assert high_watermark(await peer.ask(poll, FETCH)) == 1
+
+
+async def test_garbage_behind_a_fetch_that_waits(serve: Serve, made: list[Connection]) -> None:
+    """The fetch is answered first."""
+    broker = await serve({"queued.max.request.bytes": "100000"})
+    await broker.topics.create("t", 1, {})
+    poll = long_request(50)
+    async with await connect(broker) as peer:
+        with within(60, "the answer and the end"):
+            await peer.stream.send_all(framed(request_bytes(poll, FETCH, correlation_id=7)) + b"\xff" * 100)
+            await peer.answer_to(poll, FETCH, 7)
+            assert await peer.closed() == b""
+    assert waiting(broker, 0)()
+
+
+async def test_what_an_ended_connection_has_buffered_is_not_served(
+    serve: Serve, made: list[Connection]
+) -> None:
+    broker = await serve()
+    async with await connect(broker) as peer:
+        await until(lambda: bool(made) and made[0].state is State.READING)
+        await peer.stream.aclose()
+        await until(lambda: made[0].state is State.CLOSED)
+    connection = made[0]
+    connection._transport = SimpleNamespace(buffered=10)  # type: ignore[assignment]
+    connection.receive_later()
+    assert connection._reactor._buffered == {}

@@ -466,7 +466,7 @@ def test_a_write_that_ends_after_the_task_has_taken_over_is_the_tasks(
             client.send(behind, VERSIONS)
             (connection,) = made
             until(lambda: live.call(lambda: connection.state) is State.WAITING, "its task")
-            live.call(connection._awake)
+            live.call(connection._written)
             assert live.call(lambda: connection.state) is State.WAITING
         client.take(produce_request("t", batch()), 11)
         client.take(behind, VERSIONS)

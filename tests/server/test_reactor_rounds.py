@@ -528,7 +528,7 @@ async def test_workers_are_heard_in_the_round_of_others_that_have_sent_something
     for each in (parked, other):
         reactor.add(each)
     other.far.send(b"x")
-    writers.reports.append(lambda: reactor.awake(parked))
+    writers.reports.append(lambda: reactor.written(parked))
     os.eventfd_write(writers.fileno(), 1)
     await until_it_sleeps(reactor)
     assert noted[:3] == [("workers", "complete"), ("0", "unpark"), ("0", "answer_repeat")]
@@ -583,6 +583,48 @@ async def test_those_that_a_round_awakens_are_looked_at_in_the_next(
         len(list(group)) for what, group in groupby(what for _, what in noted) if what == "finish_round"
     ]
     assert counts == [4] * 25
+
+
+async def test_what_is_written_does_not_wait_for_those_that_it_awakens(
+    make: Make, noted: list[tuple[str, str]]
+) -> None:
+    """A worker has written for many: each of them is answered in the round of its report."""
+    writers = NotingWriters(noted)
+    reactor = Reactor(HandClock(), RequestQueue(500), writers, Times())
+    waiting, producers = make(50), make(40)
+    for each in (*waiting, *producers):
+        each.state, each.repeat_is_all = State.PARKED, False
+        reactor.add(each)
+
+    def report() -> None:
+        for each in waiting:
+            reactor.awake(each)
+        for each in producers:
+            reactor.written(each)
+
+    writers.reports.append(report)
+    os.eventfd_write(writers.fileno(), 1)
+    await until_it_sleeps(reactor)
+    unparked = [name for name, what in noted if what == "unpark"]
+    assert unparked[:44] == [each.name for each in (*producers, *waiting[:4])]
+    assert sorted(unparked[44:]) == sorted(each.name for each in waiting[4:])
+
+
+async def test_a_round_with_many_that_have_sent_something_answers_as_many_others(
+    make: Make, noted: list[tuple[str, str]]
+) -> None:
+    reactor = reactor_of(500)
+    waiting, others = make(40), make(20)
+    for each in waiting:
+        each.state, each.repeat_is_all = State.PARKED, False
+    for each in (*waiting, *others):
+        reactor.add(each)
+    for each in others:
+        each.far.send(b"x")
+    reactor._awakened = list(waiting)
+    await until_it_sleeps(reactor)
+    first = noted.index((others[0].name, "receive"))
+    assert [name for name, what in noted[:first] if what == "unpark"] == [each.name for each in waiting[:20]]
 
 
 async def test_one_is_looked_at_when_its_time_has_come(
@@ -647,6 +689,24 @@ async def test_with_a_full_queue_their_tasks_take_them(make: Make, noted: list[t
         reactor.awake(meanwhile)
         assert of(noted, meanwhile) == ["hand_over"]
         waiting.__exit__(None, None, None)
+
+
+async def test_alarms_have_a_pause_between_them(
+    make: Make, noted: list[tuple[str, str]], autojump_clock: trio.testing.MockClock
+) -> None:
+    """Whatever is asked for."""
+    reactor = reactor_of(500)
+    (waiting,) = make(1)
+    reactor.add(waiting)
+    times: list[float] = []
+    async with running(reactor):
+        for _ in range(5):
+            waiting.state, waiting.wakes_at = State.PARKED, trio.current_time() + 0.0001
+            reactor.awake_at(waiting)
+            while waiting.state is State.PARKED:
+                await trio.sleep(0.0001)
+            times.append(trio.current_time())
+    assert min(after - before for before, after in pairwise(times)) >= 0.0049
 
 
 def test_what_others_hear_of_workers_is_for_the_connections_task(

@@ -133,3 +133,14 @@ def test_all_sessions_together_remember_so_many_partitions() -> None:
     ask(sessions, first.session_id, 2, forget=(("t", 1), ("t", 2), ("t", 7)))
     assert len(sessions) == 0
     assert ask(sessions, 0, INITIAL_EPOCH, *(spec(number) for number in range(5))).session_id != 0
+
+
+def test_a_partition_that_was_forgotten_during_a_wait() -> None:
+    """By another request with the number of the session: the answer that was delayed mentions it, and that is all."""
+    sessions = FetchSessions(10, HandClock())
+    session = ask(sessions, 0, INITIAL_EPOCH, spec(0), spec(1), spec(2)).session
+    assert session is not None
+    first = next(iter(session.partitions.values()))
+    ask(sessions, session.id, 1, forget=(("t", 0),))
+    assert session.has_news(first, 5, 0, with_records=True)
+    assert [each.partition for each in session.partitions.values()] == [1, 2]

@@ -17,6 +17,7 @@ import inspect
 import logging
 import re
 from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from math import inf
 from time import perf_counter
 from typing import Any, Final
@@ -318,7 +319,7 @@ class Connection:
             self._awaited = self._memory.reserve(self, size)
 
     def receive_later(self) -> None:
-        if self._transport.buffered:
+        if self.state in WATCHED and self._transport.buffered:
             self._reactor.look_again(self)
 
     def answer_repeat(self, since: float) -> bool:
@@ -330,7 +331,7 @@ class Connection:
             if not pending.done:
                 self._arrived_at = since
                 self._move(Event.PARK)
-                pending.when_done(self._awake)
+                pending.when_done(self._written)
                 return True
             if pending.failure is not None:
                 repeated.hand_to_turn(pending)
@@ -387,19 +388,24 @@ class Connection:
             return
         awaited = self._awaited
         if sent and isinstance(awaited, DelayedAnswer) and not awaited.has_to_be_awaited:
+            self._release_memory_of_wait()
             self._move(Event.PARK)
             self.wakes_at = awaited.deadline
             self._reactor.awake_at(self)
-            awaited.when_notified(self._awake)
+            awaited.when_notified(self._notified)
         elif not sent or awaited is not None:
             self._move(Event.HAND_OVER)
         elif self.produce_turn.waits:
             self._move(Event.PARK)
-            self.produce_turn.when_written(self._awake)
+            self.produce_turn.when_written(self._written)
 
-    def _awake(self) -> None:
-        """A worker is done, or a delayed answer is notified. By now the connection's task may have taken over, which
-        waits for that itself."""
+    def _written(self) -> None:
+        """A worker is done. By now the connection's task may have taken over, which waits for the worker itself."""
+        if self.state is State.PARKED:
+            self._reactor.written(self)
+
+    def _notified(self) -> None:
+        """The same of a delayed answer."""
         if self.state is State.PARKED:
             self._reactor.awake(self)
 
@@ -407,7 +413,6 @@ class Connection:
         self._move(Event.AWAKE)
         self.wakes_at = inf
         self._yield_at = perf_counter() + _TURN_S
-        self._has_free_turn = True
 
     def hand_over(self) -> None:
         self._move(Event.HAND_OVER)
@@ -484,7 +489,12 @@ class Connection:
 
     def _answer_delayed(self, delayed: DelayedAnswer) -> bool:
         """Look whether its wait is over, and its answer queued."""
-        response = delayed.answer()
+        try:
+            response = delayed.answer()
+        except Exception:  # which ends the connection: nothing is waited for then
+            self._awaited = None
+            delayed.close()
+            raise
         if response is None:
             return False
         self._awaited = None
@@ -591,6 +601,12 @@ class Connection:
         if self._memory.holds(self) and self.buffer.frame_size() <= SMALL_FRAME:
             self._memory.release(self)
         self.buffer.give_back()
+
+    def _release_memory_of_wait(self) -> None:
+        """Of a request that has been read and may wait long, if nothing large is behind it."""
+        with suppress(FrameTooLarge):  # which is found again once that is its turn
+            if self._memory.holds(self) and self.buffer.frame_size() <= SMALL_FRAME:
+                self._memory.release(self)
 
     def _end_of_stream(self) -> None:
         if self.buffer.pending:

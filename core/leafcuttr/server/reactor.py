@@ -127,11 +127,14 @@ class Reactor:
         self._always_readable = os.eventfd(1, os.EFD_CLOEXEC)
         weakref.finalize(self, os.close, self._always_readable)
         self._keeps_awake = False
-        self._awaken: list[Served] = []  # parked ones, to be checked in the next round
+        # Parked ones, to be answered in the next round: those whose write is over, and those with a delayed answer.
+        self._written: list[Served] = []
+        self._awakened: list[Served] = []
         self._serves = False
         self._sleeps = False
         self._alarms = Alarms()
         self._alarm = trio.CancelScope()
+        self._earliest_alarm = -inf
 
     def add(self, connection: Served) -> None:
         """Serve this connection from now on."""
@@ -171,17 +174,26 @@ class Reactor:
             del self._buffered[connection.descriptor]
         return found
 
-    def _take_awakened(self, most: int) -> list[Served]:
-        found, self._awaken = self._awaken[:most], self._awaken[most:]
-        return found
+    def _take_parked(self, most: int) -> list[Served]:
+        """All whose write is over, and so many of the others."""
+        written, self._written = self._written, []
+        awakened, self._awakened = self._awakened[:most], self._awakened[most:]
+        return written + awakened
+
+    def written(self, connection: Served) -> None:
+        """A worker has written what a parked connection has staged. It is answered in the next round; by its task while
+        there are none."""
+        self._awake(connection, self._written)
 
     def awake(self, connection: Served) -> None:
-        """What a parked connection waits for has come. It is checked in the next round; by its task while there are
-        none."""
+        """The same of a parked connection whose delayed answer may be there."""
+        self._awake(connection, self._awakened)
+
+    def _awake(self, connection: Served, parked: list[Served]) -> None:
         if not self._serves:
             connection.hand_over()
             return
-        self._awaken.append(connection)
+        parked.append(connection)
         if self._sleeps:
             self._keep_awake()
 
@@ -189,7 +201,7 @@ class Reactor:
         """The same at its time, if it is parked still."""
         self._alarms.set(connection.descriptor, connection.wakes_at)
         if connection.wakes_at < self._alarm.deadline:
-            self._alarm.deadline = connection.wakes_at
+            self._alarm.deadline = max(connection.wakes_at, self._earliest_alarm)
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -205,12 +217,11 @@ class Reactor:
             self._writers.watched(False)
 
     async def _run_alarms(self) -> None:
-        earliest = -inf
         while True:
-            with trio.CancelScope(deadline=max(self._alarms.next, earliest)) as self._alarm:
+            with trio.CancelScope(deadline=max(self._alarms.next, self._earliest_alarm)) as self._alarm:
                 await trio.sleep_forever()
             now = trio.current_time()
-            earliest = now + _TICK_S
+            self._earliest_alarm = now + _TICK_S
             for descriptor in self._alarms.due(now):
                 connection = self._watched[descriptor]
                 if connection.wakes_at > now:  # that wait is over, and there may be another one
@@ -230,7 +241,7 @@ class Reactor:
                 # have begun: the workers' reports are heard meanwhile, by a task of `Writers`, and tasks answer.
                 self._writers.watched(False)
                 self._serves = False
-                for connection in self._take_awakened(len(self._awaken)):
+                for connection in self._take_parked(len(self._awakened)):
                     if connection.state is _PARKED:
                         connection.hand_over()
                 await queue.freed()
@@ -239,7 +250,7 @@ class Reactor:
                 began = since = time.perf_counter()
             most = min(_AT_ONCE, queue.free)
             ready = poll(0, most)
-            idle = not (ready or self._awaken)
+            idle = not (ready or self._written or self._awakened)
             if idle and patient and self._writers.busy:
                 # Nothing to do but a write that is under way: its end is likely to come before the loop would be back.
                 patient = False
@@ -261,7 +272,9 @@ class Reactor:
                 # Not a connection's: workers have reported, or transports have something buffered; look at both.
                 self._writers.complete()
                 arrived += self._take_buffered(most - len(arrived), arrived)
-            repeated = _serve(arrived, now_ms(), since, self._take_awakened(_AWAKENED_AT_ONCE))
+            # A round with many that have sent something takes long: then as many others are answered.
+            parked = self._take_parked(max(_AWAKENED_AT_ONCE, len(arrived)))
+            repeated = _serve(arrived, now_ms(), since, parked)
             now = time.perf_counter()
             if repeated:
                 self._times.add(now - since, repeated)
@@ -280,14 +293,14 @@ class Reactor:
             self._times.add(time.perf_counter() - since, repeated)
 
 
-def _serve(arrived: Sequence[Served], now_ms: int, since: float, awakened: Sequence[Served] = ()) -> int:
+def _serve(arrived: Sequence[Served], now_ms: int, since: float, parked: Sequence[Served] = ()) -> int:
     """One round; how many of the repeated requests that have arrived, not before `since`, were answered in it."""
     repeated = 0
     repeating: list[Served] = []
     others: list[Served] = []
     # Those that were parked go first: what has arrived behind such a request is answered behind it. One that has left
     # since is answered by its task.
-    for connection in awakened:
+    for connection in parked:
         if connection.state is _PARKED:
             connection.unpark()
             if not connection.answer_repeat(since):

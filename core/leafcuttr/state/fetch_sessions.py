@@ -70,7 +70,8 @@ class FetchSession:
         """Whether an incremental answer has to mention this partition; remembers what it will say.
 
         A partition that was answered with records goes to the end, so that under a small `max_bytes` every
-        partition has its turn.
+        partition has its turn. One of a delayed fetch may have been forgotten meanwhile, by another request with the
+        number of this session.
         """
         changed = (
             with_records
@@ -79,7 +80,7 @@ class FetchSession:
         )
         spec.answered_high_watermark = high_watermark
         spec.answered_log_start = log_start
-        if with_records and len(self.partitions) > 1:
+        if with_records and len(self.partitions) > 1 and spec.key in self.partitions:
             self.partitions[spec.key] = self.partitions.pop(spec.key)
         return changed
 

@@ -7,11 +7,10 @@ passwords, because some are: so no API returns their values.
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from leafcuttr_mqtt.bridge.topics import Routes, Rule, parse_rule
-from leafcuttr_mqtt.topics.names import why_no_name
 from leafcuttr_sdk.settings import Setting, Type
 
 if TYPE_CHECKING:
+    from leafcuttr_mqtt.bridge.topics import Routes, Rule
     from leafcuttr_mqtt.packets.types import Version
     from leafcuttr_sdk.settings import Settings, Value
 
@@ -19,7 +18,8 @@ BRIDGE: Final = "mqtt.bridge.<name and option>"
 PREFIX: Final = "mqtt.bridge."
 PLAIN, TLS = "PLAINTEXT", "SSL"
 _LEVELS: Final = {"3.1": 3, "3.1.1": 4, "5.0": 5}
-"""Values of `Version`. Packets are not imported here: settings are declared at each start, also where MQTT is off."""
+"""Values of `Version`. Nothing of packets and topics is imported with this module: settings are declared at each start,
+also where MQTT is off."""
 
 
 class Address(NamedTuple):
@@ -36,7 +36,7 @@ class Bridge(NamedTuple):
     name: str
     addresses: tuple[Address, ...]
     """Tried in this order; each attempt begins with the first."""
-    rules: tuple[Rule, ...]
+    rules: "tuple[Rule, ...]"
     version: "Version"
     client_id: str | None
     """At the other broker; None: made of the cluster's id and the name."""
@@ -64,7 +64,9 @@ class Bridge(NamedTuple):
         """Of its session here."""
         return f"bridge.{self.name}"
 
-    def routes(self) -> Routes:
+    def routes(self) -> "Routes":
+        from leafcuttr_mqtt.bridge.topics import Routes
+
         return Routes(self.rules)
 
 
@@ -108,7 +110,9 @@ def _addresses(text: str) -> tuple[tuple[str, int | None], ...]:
     return tuple(found)
 
 
-def _rules(text: str) -> tuple[Rule, ...]:
+def _rules(text: str) -> "tuple[Rule, ...]":
+    from leafcuttr_mqtt.bridge.topics import parse_rule
+
     return tuple(parse_rule(each) for each in text.split(","))
 
 
@@ -138,6 +142,8 @@ def _number(least: int, most: int) -> Callable[[str], int]:
 
 
 def _topic(text: str) -> str:
+    from leafcuttr_mqtt.topics.names import why_no_name
+
     wrong = why_no_name(text)
     if wrong is not None:
         raise ValueError(f"it is no MQTT topic: {wrong}")
@@ -235,6 +241,8 @@ def split(place: str) -> tuple[str, str] | None:
 
 def why_no_option(place: str, value: "Value") -> str | None:
     """Why a member of the family is refused, in one clause."""
+    from leafcuttr_mqtt.topics.names import why_no_name
+
     found = split(place)
     if found is None:
         return f"after a bridge's name there is one of {', '.join(OPTIONS)}"

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from leafcuttr_mqtt.mapping.fields import DEFAULT_KEY
 from leafcuttr_mqtt.mapping.outcomes import Failure, Outcomes, Refusal
 from leafcuttr_mqtt.mapping.producer import ClusterProducer, DeliveryError, OpenPeer
 from leafcuttr_mqtt.mapping.records import fixed_headers, letter_headers, other_headers
-from leafcuttr_mqtt.mapping.rules import DEFAULT_KEY, Destination, Rule, Rules
+from leafcuttr_mqtt.mapping.rules import Destination, Rule, Rules
 from leafcuttr_mqtt.mapping.targets import KafkaTopic, Target
 from leafcuttr_mqtt.mapping.templates import parse
 from leafcuttr_mqtt.messages import Message

@@ -11,13 +11,11 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
+from leafcuttr_mqtt.mapping.fields import DEFAULT_KEY, KEY_FIELDS
 from leafcuttr_mqtt.mapping.kafka_names import why_no_target
 from leafcuttr_mqtt.mapping.templates import Template, parse
 from leafcuttr_mqtt.topics.names import why_no_filter
 from leafcuttr_mqtt.topics.tree import SubscriptionTree
-
-KEY_FIELDS: Final = ("topic", "client_id")
-DEFAULT_KEY: Final = "{topic}"
 
 
 class Rule(NamedTuple):

@@ -1,24 +1,18 @@
 """What can be set about Kafka topics: which messages go to which, what becomes of those that none takes, the way down,
-another cluster, and histories."""
+another cluster, and histories.
+
+Settings are declared at each start, also where MQTT is off: what checks their values is imported when there are some.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from leafcuttr_mqtt.mapping.kafka_names import why_no_target
-from leafcuttr_mqtt.mapping.rules import (
-    DEFAULT_KEY,
-    KEY_FIELDS,
-    Rules,
-    count_captures,
-    make_rule,
-    make_rules,
-    why_no_mapped_filter,
-)
-from leafcuttr_mqtt.mapping.templates import Template, parse
-from leafcuttr_mqtt.topics.names import why_no_name
+from leafcuttr_mqtt.mapping.fields import DEFAULT_KEY, EGRESS_FIELDS, EGRESS_PREFIXES, KEY_FIELDS
 from leafcuttr_sdk.settings import Setting, Type
 
 if TYPE_CHECKING:
+    from leafcuttr_mqtt.mapping.rules import Rules
+    from leafcuttr_mqtt.mapping.templates import Template
     from leafcuttr_sdk.settings import Settings, Value
 
 MAPPING: Final = "mqtt.topic.mapping.<mqtt filter>"
@@ -36,8 +30,6 @@ EGRESS_FILTERS: Final = "mqtt.egress.filters"
 REPLAY: Final = "mqtt.replay.enable"
 
 DEAD_LETTER, DROP, CLOSE = "dead-letter", "drop", "close"
-EGRESS_FIELDS: Final = ("topic", "partition", "key")
-EGRESS_PREFIXES: Final = ("header.",)
 OWN_PROPERTIES: Final = frozenset(
     {
         "acks",
@@ -101,7 +93,7 @@ def settings() -> Iterator[Setting]:
         Type.STRING,
         "mqtt-dead-letters",
         "The Kafka topic for refused messages, made at the first one.",
-        check=lambda value: why_no_target(str(value)),
+        check=_why_no_topic,
     )
     yield Setting(
         BOOTSTRAP,
@@ -152,14 +144,14 @@ def settings() -> Iterator[Setting]:
 class MappingOptions(NamedTuple):
     """The settings as the broker uses them."""
 
-    rules: Rules
+    rules: "Rules"
     refused_v3: str
     """`DEAD_LETTER`, `DROP` or `CLOSE`."""
     dead_letters: str
     bootstrap: str | None
     client_id: str
     properties: Mapping[str, str]
-    egress: Mapping[str, Template]
+    egress: "Mapping[str, Template]"
     """Templates of MQTT topics by Kafka topic."""
     egress_qos: int
     egress_retain: bool
@@ -168,6 +160,8 @@ class MappingOptions(NamedTuple):
 
 
 def read_options(values: "Settings") -> MappingOptions:
+    from leafcuttr_mqtt.mapping.rules import make_rules
+
     mappings, keys = _texts(values.family(MAPPING)), _texts(values.family(KEYS))
     return MappingOptions(
         rules=make_rules(mappings, keys, values.text(KEY)),
@@ -186,6 +180,8 @@ def read_options(values: "Settings") -> MappingOptions:
 
 def why_no_mapping(topic_filter: str, value: "Value") -> str | None:
     """Why a mapping is refused, in one clause."""
+    from leafcuttr_mqtt.mapping.rules import make_rule
+
     try:
         make_rule(topic_filter, str(value))
     except ValueError as error:
@@ -195,6 +191,8 @@ def why_no_mapping(topic_filter: str, value: "Value") -> str | None:
 
 def why_no_key_of(topic_filter: str, value: "Value") -> str | None:
     """Why a key is refused for the mapping of a filter, in one clause."""
+    from leafcuttr_mqtt.mapping.rules import count_captures, why_no_mapped_filter
+
     return why_no_mapped_filter(topic_filter) or _why_no_key(value, count_captures(topic_filter))
 
 
@@ -213,6 +211,9 @@ def _why_no_replay(_: str, values: "Settings") -> str | None:
 
 def why_no_egress(kafka_topic: str, value: "Value") -> str | None:
     """Why a way down is refused, in one clause."""
+    from leafcuttr_mqtt.mapping.kafka_names import why_no_target
+    from leafcuttr_mqtt.topics.names import why_no_name
+
     wrong = why_no_target(kafka_topic)
     if wrong is not None:
         return wrong
@@ -226,11 +227,21 @@ def why_no_egress(kafka_topic: str, value: "Value") -> str | None:
     return None if wrong is None else f"it is no MQTT topic: {wrong}"
 
 
-def _egress(text: str) -> Template:
+def _why_no_topic(value: "Value") -> str | None:
+    from leafcuttr_mqtt.mapping.kafka_names import why_no_target
+
+    return why_no_target(str(value))
+
+
+def _egress(text: str) -> "Template":
+    from leafcuttr_mqtt.mapping.templates import parse
+
     return parse(text, EGRESS_FIELDS, prefixes=EGRESS_PREFIXES)
 
 
 def _why_no_key(value: "Value", captures: int = 0) -> str | None:
+    from leafcuttr_mqtt.mapping.templates import parse
+
     try:
         parse(str(value), KEY_FIELDS, captures)
     except ValueError as error:

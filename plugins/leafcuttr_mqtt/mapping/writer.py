@@ -5,7 +5,8 @@ from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from leafcuttr_mqtt.mapping.rules import DEFAULT_KEY, Destination, Rule, Rules
+from leafcuttr_mqtt.mapping.fields import DEFAULT_KEY
+from leafcuttr_mqtt.mapping.rules import Destination, Rule, Rules
 from leafcuttr_mqtt.mapping.targets import KafkaTopic, Target
 from leafcuttr_mqtt.mapping.templates import parse
 from leafcuttr_mqtt.mapping.turn import Turn

@@ -162,6 +162,7 @@ def test_a_project_that_is_not_installed(tmp_path: Path, opened: tuple[str, ...]
     assert "command greenhouse: ok" in done.stdout
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("old", "new", "where", "says"),
     [

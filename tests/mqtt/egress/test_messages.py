@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from leafcuttr_mqtt.egress.messages import Left, Way
+from leafcuttr_mqtt.mapping.fields import EGRESS_FIELDS, EGRESS_PREFIXES
 from leafcuttr_mqtt.mapping.rules import Rules, make_rules
-from leafcuttr_mqtt.mapping.settings import EGRESS_FIELDS, EGRESS_PREFIXES
 from leafcuttr_mqtt.mapping.templates import parse
 from leafcuttr_mqtt.messages import Message
 from leafcuttr_sdk.records import Headers, StoredRecord
