@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import pytest
@@ -364,3 +365,36 @@ def test_a_run_of_numbers_in_more_bytes_than_they_need(offset: bytes, size: byte
 def test_a_header_value_beyond_its_record() -> None:
     with pytest.raises(MalformedRecord, match="a header value of 5 bytes does not fit into its record"):
         peek_records(memoryview(one(0, rest=b"\1\2v\2\2a\x0ab")), 1, ALL)
+
+
+LIKE = [
+    ((b"key", b"0123456789", (("a", b"1"),)), 0),
+    ((b"key", b"0123456789", (("b", b"1"),)), 0),  # another header of one length
+    ((b"key", b"0123456789", (("a", b"2"),)), 0),
+    ((b"key", b"01234567890", ()), 0),
+    ((b"keys", b"012345678", (("a", b"1"),)), 0),  # the same size in all, another size of the key
+    ((None, b"0123456789abc", (("a", b"1"),)), 0),
+    ((b"key", b"0123456789", (("a", b"1"),)), 3),  # another time
+    ((b"key", b"0123456789", (("a", None),)), 0),
+]
+
+
+@pytest.mark.parametrize("before", range(len(LIKE)))
+@pytest.mark.parametrize("peek", [ALL, Peek(value_bytes=5), Peek(key_bytes=4, headers=("b",))])
+def test_batches_one_after_the_other_that_begin_alike(peek: Peek, before: int) -> None:
+    """The layout of the one before is used again only where it is that of this one."""
+    for number in range(len(LIKE)):
+        for ((key, value, headers), delta), count in product((LIKE[before], LIKE[number]), (200, 50, 200)):
+            records = [Record(index, 1000 + delta * index, key, value, headers) for index in range(count)]
+            data = encoded(records)
+            assert peeked(data, count, peek) == expected(data, count, peek)
+            # And where the first record is cut off, or the whole batch.
+            for cut in (1, len(data) - 20, len(data) - 5):
+                assert peeked(data[:-cut], count, peek) is None
+
+
+def test_known_layouts_are_bounded() -> None:
+    data = encoded([Record(index, 1000, None, b"x" * 100) for index in range(100)])
+    for number in range(1000):
+        peek_records(memoryview(data), 100, Peek(value_bytes=number % 90, headers=(str(number),)))
+    assert len(record_runs._known) <= record_runs._MOST_KNOWN

@@ -111,7 +111,7 @@ def take_run(
     most = min(most, _TWO - index)
     if min(most, one_byte or most) < SHORTEST:
         return 0, at
-    layout = _layout(records, at, peek, widened=most > one_byte > 0)
+    layout = _layout_at(records, at, peek, widened=most > one_byte > 0)
     if layout is None:
         return 0, at
     rows, even = _rows(records, at, layout, min(most, LARGEST // layout.row), index)
@@ -153,8 +153,44 @@ def _alike(layout: _Layout, row: bytes, other: bytes) -> bool:
     )
 
 
-def _layout(records: memoryview, at: int, peek: Peek, *, widened: bool) -> _Layout | None:
+class _Known(NamedTuple):
+    """The layout that was found last, and what it follows from: all in front of the first record's value, and all
+    behind it."""
+
+    front: bytes
+    behind: bytes
+    layout: _Layout
+
+
+_known: Final[dict[tuple[Peek, bool], _Known]] = {}
+"""By the peek, and whether the first offset delta is widened. The batches of a producer begin alike."""
+_MOST_KNOWN: Final = 64
+
+
+def _layout_at(records: memoryview, at: int, peek: Peek, *, widened: bool) -> _Layout | None:
     """That of a run whose first record is at `at`; None if that is an unusual one, or wrong."""
+    known = _known.get((peek, widened))
+    if known is not None:
+        front, behind, layout = known
+        end = at + layout.size
+        # Behind the value there is a number at least: what goes beyond the records is not the same.
+        if records[at : at + len(front)] == front and records[end - len(behind) : end] == behind:
+            return layout
+    found = _layout(records, at, peek, widened=widened)
+    if found is None:
+        return None
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    layout, front_size = found
+    end = at + layout.size
+    _known[peek, widened] = _Known(
+        bytes(records[at : at + front_size]), bytes(records[end - layout.tail : end]), layout
+    )
+    return layout
+
+
+def _layout(records: memoryview, at: int, peek: Peek, *, widened: bool) -> tuple[_Layout, int] | None:
+    """The layout, and how many bytes there are in front of the value."""
     start = start_of_head = at
     total = len(records)
 
@@ -206,7 +242,7 @@ def _layout(records: memoryview, at: int, peek: Peek, *, widened: bool) -> _Layo
             start -= 1
         key = extent(size(common), peek.key_bytes)
         value_length = number(_SURE)
-        head = at - start
+        head, front = at - start, at - start_of_head
         value_size = -1 if value_length.encoded == 1 else value_length.encoded >> 1
         asked = peek.value_bytes or 0
         varies = value_size >= asked
@@ -234,10 +270,11 @@ def _layout(records: memoryview, at: int, peek: Peek, *, widened: bool) -> _Layo
     tail = end - start
     if at != end or many < 0 or head + tail > _WIDEST:
         return None
-    return _Layout(
+    layout = _Layout(
         end - start_of_head, tail, head, length, time, offset, value_length,
         common, common_in_tails, varies, key, value, headers, widened,
     )  # fmt: skip
+    return layout, front
 
 
 def _join(extents: list[Extent], more: Extent) -> None:

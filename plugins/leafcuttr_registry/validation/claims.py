@@ -48,6 +48,7 @@ class Claims:
         self.header: Final = HEADERS[options.part]
         self._topic = context.topic
         self._strategy = options.strategy
+        self._subject = f"{context.topic}-{options.part}"
         self._schemas = schemas_of(context)
 
     def read(self, data: bytes, header: bytes | None) -> Claim:
@@ -91,6 +92,14 @@ class Claims:
         why = self._why_not(claim, data)
         return None if why is None else self.settled(why, waits_for)
 
+    def surely_may(self, claim: Claim) -> bool:
+        """Whether one question is enough to know that it may. Else `judge` says whether, and why not."""
+        return (
+            self._strategy is Strategy.TOPIC
+            and not claim.in_header
+            and self._schemas.belongs(claim.key, self._subject)
+        )
+
     def _why_not(self, claim: Claim, data: bytes) -> str | None:
         schemas, key = self._schemas, claim.key
         registered = schemas.get(key)
@@ -99,7 +108,7 @@ class Claims:
         if claim.in_header and (claim.path is None) is (registered.format == _PROTOBUF):
             more = "no indexes of a message" if claim.path is None else "indexes of a message"
             return f"schema {key} is of type {registered.format}: the header {self.header} has {more}"
-        subject = f"{self._topic}-{self.part}"
+        subject = self._subject
         if self._strategy is not Strategy.TOPIC:
             try:
                 name = self._record_name(claim, data)

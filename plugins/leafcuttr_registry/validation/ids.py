@@ -81,6 +81,8 @@ class SchemaIds:
             claim = self._claims.read(head, header)
         except DataError as error:
             return str(error)
+        if self._claims.surely_may(claim):
+            return None
         if self._claims.depends_on_message(claim):
             return PER_RECORD
         return self._claims.judge(claim, head)

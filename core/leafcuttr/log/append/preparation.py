@@ -106,10 +106,6 @@ def run_chain_at_once(
 ) -> "tuple[memoryview | bytearray, ChainResult]":
     """The batch as the chain lets it through, and then as the topic's settings want it: what they require of records
     holds for those that are stored. Raises LongWork if that takes more than a moment."""
-    from leafcuttr.wire.compression import DecompressionLimitError
-    from leafcuttr.wire.record_peek import TooManyHeaders
-    from leafcuttr.wire.records import DECOMPRESSED_LIMIT
-
     result = None
     count = int.from_bytes(batch[COUNT_AT:HEADER_SIZE], "big")
     # The time of a look at records does not grow with their bytes, but with their headers.
@@ -120,10 +116,8 @@ def run_chain_at_once(
         and chain.lock.acquire(blocking=False)
     ):
         try:
-            limit = DECOMPRESSED_LIMIT if any_size else _INSPECTED_AT_ONCE
-            result = chain.run(batch, log.config, limit=limit, most_headers=_HEADERS_AT_ONCE)
-        except (DecompressionLimitError, TooManyHeaders):
-            pass
+            limit = None if any_size else _INSPECTED_AT_ONCE
+            result = chain.run_within(batch, log.config, limit, _HEADERS_AT_ONCE)
         finally:
             chain.lock.release()
     if result is None:

@@ -40,8 +40,9 @@ from leafcuttr.runtime.complaints import Complaints
 from leafcuttr.runtime.described import first_line
 from leafcuttr.runtime.plugin_parts import Failures, Part, PartError, call
 from leafcuttr.wire.batch import BatchHeader, parse
-from leafcuttr.wire.compression import Codec
+from leafcuttr.wire.compression import Codec, DecompressionLimitError
 from leafcuttr.wire.loose_records import LooseRecords, compile_early
+from leafcuttr.wire.record_peek import TooManyHeaders
 from leafcuttr.wire.records import DECOMPRESSED_LIMIT
 from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.filters import DROP, DeadLetter, NotReady, Routed
@@ -181,6 +182,18 @@ class Chain:
         and filter has seen some: how long it takes is not known."""
         pace = self._pace if self.takes_apart else max(self._pace, SLOWEST_PEEK_S)
         return not self._untried and count * pace <= _AT_ONCE_S
+
+    def run_within(
+        self, batch: memoryview | bytearray, config: TopicConfig, limit: int | None, most_headers: int
+    ) -> ChainResult | None:
+        """As `run`; None where the batch has more decompressed bytes than `limit`, or more headers: then no validator
+        or filter has seen a record."""
+        try:
+            return self.run(
+                batch, config, limit=DECOMPRESSED_LIMIT if limit is None else limit, most_headers=most_headers
+            )
+        except (DecompressionLimitError, TooManyHeaders):
+            return None
 
     def run(
         self,
@@ -328,7 +341,8 @@ class Chain:
 
     def _look(self, step: Step, batch: PeekedBatch) -> Iterable[tuple[int, Any]]:
         """What a validator with a `peek` says of which records."""
-        self._untried = [each for each in self._untried if each is not step]
+        if self._untried:
+            self._untried = [each for each in self._untried if each is not step]
         try:
             answer = call(step.part, step.call, batch)
             refusals = call(step.part, refusals_of, answer, batch.record_count)
