@@ -10,6 +10,7 @@ from leafcuttr_forward.flows.spec import Start
 from leafcuttr_forward.mirror.ends import MirrorEnd, parse_end, properties_of
 from leafcuttr_forward.mirror.spec import MirrorOptions, mirror_run
 from leafcuttr_forward.relay.foreground import carry_out, logger_for
+from leafcuttr_forward.relay.options import how_much, how_to_copy
 from leafcuttr_forward.relay.plan import FilterPlan, parse_address
 from leafcuttr_sdk.cli import json_option
 
@@ -76,14 +77,7 @@ def _patterns(context: click.Context, parameter: click.Parameter, value: tuple[s
     metavar="NAME",
     help="A Python file, module:function, or the name of a record filter; may be repeated.",
 )
-@click.option(
-    "--at-least-once",
-    is_flag=True,
-    help="Without transactions: after a crash the last records come twice.",
-)
-@click.option(
-    "--dry-run", is_flag=True, help="Say what would be copied, and from which offsets on; copy nothing."
-)
+@how_to_copy()
 @click.option(
     "--name",
     metavar="NAME",
@@ -108,23 +102,7 @@ def _patterns(context: click.Context, parameter: click.Parameter, value: tuple[s
     metavar="HOST:PORT",
     help="Where /metrics and the status are answered.  [default: nowhere]",
 )
-@click.option(
-    "--buffer",
-    "buffer_bytes",
-    type=click.IntRange(1 << 20),
-    default=32 << 20,
-    show_default=True,
-    metavar="BYTES",
-    help="What may be read and not yet be at the target.",
-)
-@click.option(
-    "--throttle", type=click.FloatRange(1), metavar="BYTES", help="Copy at most so many bytes in a second."
-)
-@click.option(
-    "--dead-letter-topic",
-    metavar="TOPIC",
-    help="Where records go, at the target, that it refuses. Without it the mirror ends at such a record.",
-)
+@how_much("mirror")
 @json_option
 def mirror(
     source: MirrorEnd,

@@ -9,9 +9,10 @@ import click
 from leafcuttr_forward.relay.files import read_files
 from leafcuttr_forward.relay.foreground import carry_out, logger_for
 from leafcuttr_forward.relay.keys import MODES
+from leafcuttr_forward.relay.options import how_much, how_to_copy
 from leafcuttr_forward.relay.plan import RelayFaultsError, RelayPlan
 from leafcuttr_forward.relay.planning import make_plan
-from leafcuttr_forward.relay.spec import BUFFER_BYTES, STARTS, RelayOptions, relay_run
+from leafcuttr_forward.relay.spec import STARTS, RelayOptions, relay_run
 from leafcuttr_sdk.cli import command_context, json_option
 
 _LEVELS: Final = {
@@ -64,12 +65,7 @@ def _words(values: tuple[str, ...]) -> tuple[str, ...]:
     help="Switch a filter of the files on; or a Python file, module:function, or the name of a record filter. "
     "May be repeated.",
 )
-@click.option(
-    "--at-least-once", is_flag=True, help="Without transactions: after a crash the last records come twice."
-)
-@click.option(
-    "--dry-run", is_flag=True, help="Say what would be copied, and from which offsets on; copy nothing."
-)
+@how_to_copy()
 @click.option(
     "--name",
     metavar="NAME",
@@ -84,23 +80,7 @@ def _words(values: tuple[str, ...]) -> tuple[str, ...]:
     help="Where a partition begins that has no position: behind what kaf-relay has copied to the target, or at the "
     "first or behind the last record of the source.",
 )
-@click.option(
-    "--buffer",
-    "buffer_bytes",
-    type=click.IntRange(1 << 20),
-    default=BUFFER_BYTES,
-    show_default=True,
-    metavar="BYTES",
-    help="What may be read and not yet be at the target.",
-)
-@click.option(
-    "--throttle", type=click.FloatRange(1), metavar="BYTES", help="Copy at most so many bytes in a second."
-)
-@click.option(
-    "--dead-letter-topic",
-    metavar="TOPIC",
-    help="Where records go, at the target, that it refuses. Without it the relay ends at such a record.",
-)
+@how_much("relay")
 @json_option
 def relay(
     configs: tuple[str, ...],
