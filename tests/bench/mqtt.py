@@ -363,6 +363,9 @@ def measure(bench: Bench, row: Row, name: str) -> Figures:
         return row.measure(bench, server, **row.options)
 
 
+_MISSED = ": **no**"
+
+
 def met(kind: str, limit: float, ours: float, ratio: float | None) -> bool | None:
     if kind == "ratio>=":
         return None if ratio is None else ratio >= limit
@@ -387,13 +390,18 @@ def table(found: dict[str, dict[str, list[Figures]]]) -> Iterator[str]:
             if figure in row.wanted:
                 kind, limit = row.wanted[figure]
                 reached = met(kind, limit, statistics.median(ours), ratio) if ours else None
-                verdict = {None: "", True: ": yes", False: ": **no**"}[reached]
+                verdict = {None: "", True: ": yes", False: _MISSED}[reached]
                 wanted = (
                     f"{kind.replace('>=', ' at least').replace('<=', 'at most').strip()} {limit:,g}{verdict}"
                 )
             shown = (f"{statistics.median(cell):,.4g}" if cell else "-" for cell in (ours, theirs))
             by = "-" if ratio is None else f"{ratio:.2f}"
             yield f"| {row.what} | {figure} | {' | '.join(shown)} | {by} | {wanted} |"
+
+
+def status(lines: list[str], failed: list[str]) -> int:
+    """1 where a row could not be measured, or is not as good as is wanted."""
+    return 1 if failed or any(_MISSED in line for line in lines) else 0
 
 
 def main() -> None:
@@ -428,13 +436,13 @@ def main() -> None:
                         continue
                     found.setdefault(row.name, {}).setdefault(name, []).append(figures)
                     print(f"{row.name}, {name}: {figures}", file=sys.stderr, flush=True)
-    for line in table(found):
-        print(line)
+    lines = list(table(found))
+    print("\n".join(lines))
     for line in failed:
         print(f"failed: {line}")
     if given.json:
         given.json.write_text(json.dumps({"rows": found, "failed": failed}, indent=1) + "\n")
-    sys.exit(1 if failed else 0)
+    sys.exit(status(lines, failed))
 
 
 if __name__ == "__main__":

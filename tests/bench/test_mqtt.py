@@ -39,5 +39,7 @@ def test_the_table_has_medians_and_the_median_of_the_ratios() -> None:
 
 def test_what_is_too_slow_is_said() -> None:
     slow = {"leafcuttr": [{"p99, ms": 11.0}], "mosquitto": [{"p99, ms": 1.0}]}
-    (*_, last) = mqtt.table({"latency": slow})
-    assert last.endswith("| 11 | 1 | 11.00 | at most 10: **no** |")
+    lines = list(mqtt.table({"latency": slow}))
+    assert lines[-1].endswith("| 11 | 1 | 11.00 | at most 10: **no** |")
+    assert mqtt.status(lines, []) == mqtt.status([], ["latency, leafcuttr: it did not start"]) == 1
+    assert mqtt.status(list(mqtt.table({"latency": {"leafcuttr": [{"p99, ms": 9.0}]}})), []) == 0
