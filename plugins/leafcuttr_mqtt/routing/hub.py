@@ -108,6 +108,8 @@ class Hub:
     ) -> tuple[Client, bool]:
         """The session for a client that was let in, and whether it was there before (3.1.4, 3.2.2.1.1). `note` is to
         follow, once the session belongs to the connection."""
+        # Its own will or session may be due since the last sweep: it is too late for both then.
+        self._end_due(self.clock.now_ms())
         client = self.clients.get(client_id)
         if client is not None and client.connection is not None:
             self._take_over(client, connect.clean_start)
@@ -298,7 +300,14 @@ class Hub:
 
     def sweep(self) -> None:
         """End sessions that have expired, publish wills whose delay is over. About once a second."""
-        now_ms = self.clock.now_ms()
+        self._end_due(self.clock.now_ms())
+        lost_before = self.store.overtaken()
+        if lost_before is not None:
+            for client in self.clients.values():
+                for drop in client.session.outbound.lose(lost_before, self.store.place_of):
+                    self.dropped(client, drop)
+
+    def _end_due(self, now_ms: int) -> None:
         for _, client in self._wills.due(now_ms):
             self._publish_will(client)
             if client.outlives:
@@ -307,12 +316,6 @@ class Hub:
             if client.connection is None:
                 self.expired += 1
                 self.end_session(client)
-
-        lost_before = self.store.overtaken()
-        if lost_before is not None:
-            for client in self.clients.values():
-                for drop in client.session.outbound.lose(lost_before, self.store.place_of):
-                    self.dropped(client, drop)
 
     def expire_retained(self) -> None:
         """Remove retained messages that have expired. About once a minute: nobody gets one in between."""

@@ -106,6 +106,37 @@ def test_a_will_is_published_after_its_delay_unless_its_client_comes_back(rig: R
     assert len(rig.published) == 1
 
 
+@pytest.mark.parametrize(("away_s", "count"), [(4.999, 0), (5.0, 1), (5.5, 1)])
+def test_who_comes_back_after_the_delay_of_its_will_and_before_the_sweep_does_not_stop_it(
+    rig: Rig, away_s: float, count: int
+) -> None:
+    client, noted, _ = rig.connect("c", expiry_s=100, will=will(5))
+    rig.hub.disconnected(client, noted)
+    rig.clock.ms += round(away_s * 1000)
+    _, _, present = rig.connect("c", clean=False, expiry_s=100)
+    assert present
+    assert len(rig.published) == count
+    rig.hub.sweep()
+    assert len(rig.published) == count
+
+
+@pytest.mark.parametrize(("away_s", "ended"), [(9.999, False), (10.0, True), (10.5, True)])
+def test_who_comes_back_after_its_session_has_expired_and_before_the_sweep_has_a_new_one(
+    rig: Rig, away_s: float, ended: bool
+) -> None:
+    client, noted, _ = rig.connect("c", expiry_s=10, will=will(1000))
+    rig.hub.subscribe(client, "a", Subscription("a", 1))
+    rig.hub.disconnected(client, noted)
+    rig.clock.ms += round(away_s * 1000)
+    other, _, present = rig.connect("c", clean=False, expiry_s=10)
+    assert present is not ended and (other is client) is not ended
+    assert rig.hub.expired == ended and len(rig.published) == ended
+    assert rig.hub.publish(Message("a", b"", 1), None) == (not ended)
+    rig.pass_time(100)
+    rig.hub.sweep()
+    assert rig.hub.clients["c"] is other and rig.hub.expired == ended
+
+
 def test_who_comes_back_with_another_will_leaves_that_one_only(rig: Rig) -> None:
     client, noted, _ = rig.connect("c", expiry_s=100, will=will(5))
     rig.hub.disconnected(client, noted)
