@@ -58,10 +58,10 @@ class Noted:
 class Rig:
     """A hub without a store, and what it publishes by itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits | None = None) -> None:
         self.clock = HandClock()
         self.published: list[Message] = []
-        self.limits = Limits(queue=QueueLimits(max_messages=10))
+        self.limits = limits or Limits(queue=QueueLimits(max_messages=10))
         store: Any = NoStore()
         self.hub = Hub(self.limits, self.clock, store, logging.getLogger("test"), self.publish)
 

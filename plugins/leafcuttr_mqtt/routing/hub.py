@@ -6,7 +6,7 @@ Nothing of this waits. What has changed is noted in the store; the turn in which
 Longer than most modules because all of it is about one thing, the sessions: whatever happens to one of them (its client
 comes, goes or is taken over, a message waits for it, it expires or is deleted) changes the same few collections. What
 can be told apart is in modules of its own: who gets a message in `router`, what is retained in `retained`, on its way
-to new subscriptions in `feeds`, times in `deadlines`.
+to new subscriptions in `feeds`, times in `deadlines`, what the log says of dropped messages in `drops`.
 """
 
 import logging
@@ -19,6 +19,7 @@ from leafcuttr_mqtt.messages import Message
 from leafcuttr_mqtt.packets.types import Connect, Publish, ReasonCode, Will
 from leafcuttr_mqtt.routing.clients import Attached, Client
 from leafcuttr_mqtt.routing.deadlines import Deadlines
+from leafcuttr_mqtt.routing.drops import DropLog
 from leafcuttr_mqtt.routing.feeds import Feeds
 from leafcuttr_mqtt.routing.retained import RetainedMessages
 from leafcuttr_mqtt.routing.router import Router, message_size
@@ -90,6 +91,7 @@ class Hub:
         self.drops: Final[dict[DropReason, int]] = dict.fromkeys(DropReason, 0)
         self._drops_of: Final[dict[str, dict[DropReason, int]]] = {}
         self._logger = logger
+        self._drop_log = DropLog(limits.queue, logger)
         self._publish_soon = publish_soon
         self._wills: Deadlines[Client] = Deadlines()
         self._expiries: Deadlines[Client] = Deadlines()
@@ -564,6 +566,7 @@ class Hub:
     def dropped(self, client: Client, drop: Drop) -> None:
         """A delivery was given up."""
         self.drops[drop.reason] += 1
+        self._drop_log.tell(client, drop)
         if self._drops_of and (of_client := self._drops_of.get(client.client_id)) is not None:
             of_client[drop.reason] += 1
         if client.noted and drop.delivery.qos:
