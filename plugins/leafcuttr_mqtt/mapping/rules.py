@@ -47,6 +47,9 @@ class Rules:
         self._tree: SubscriptionTree[int, Rule] = SubscriptionTree(0)  # those who ask remember what it says
         for number, rule in enumerate(self.rules):
             self._tree.add(rule.filter, number, rule)
+        targets = [rule.kafka_topic for rule in self.rules]
+        self._fixed: Final = frozenset(each.fixed for each in targets if each.fixed is not None)
+        self._captured: Final = [each.pattern() for each in targets if each.fixed is None]
 
     def __bool__(self) -> bool:
         return bool(self.rules)
@@ -65,6 +68,10 @@ class Rules:
             if name not in found:
                 found[name] = Destination(rule, name, captures, wrong)
         return list(found.values())
+
+    def leads_to(self, kafka_topic: str) -> bool:
+        """Whether messages may be stored in a Kafka topic of this name."""
+        return kafka_topic in self._fixed or any(each.fullmatch(kafka_topic) for each in self._captured)
 
 
 def make_rules(mappings: Mapping[str, str], keys: Mapping[str, str], default_key: str = DEFAULT_KEY) -> Rules:

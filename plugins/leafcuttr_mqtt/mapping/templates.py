@@ -35,6 +35,11 @@ class Template:
             return self.fixed
         return "".join([part if isinstance(part, str) else value_of(part.name) for part in self.parts])
 
+    def pattern(self) -> re.Pattern[str]:
+        """What all results are like, and perhaps other texts."""
+        pieces = [re.escape(part) if isinstance(part, str) else ".*" for part in self.parts]
+        return re.compile("".join(pieces), re.DOTALL)
+
 
 def parse(
     text: str, names: Collection[str] = (), captures: int = 0, prefixes: Collection[str] = ()

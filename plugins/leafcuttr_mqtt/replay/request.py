@@ -1,11 +1,9 @@
 """What a client that asks for a history has asked for, and which Kafka topics have it. No I/O."""
 
-import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from leafcuttr_mqtt.mapping.rules import Rules
-from leafcuttr_mqtt.mapping.templates import Template
 from leafcuttr_mqtt.topics.names import SHARED, have_common_topics, why_no_filter
 
 _PREFIX: Final = "$replay/"
@@ -61,13 +59,6 @@ def subscribed(text: str) -> str:
 def kafka_topics(rules: Rules, topic_filter: str, existing: Iterable[str]) -> list[str]:
     """The Kafka topics that may have messages whose topics match a filter, of those that exist."""
     patterns = [
-        _pattern(rule.kafka_topic) for rule in rules.rules if have_common_topics(rule.filter, topic_filter)
+        rule.kafka_topic.pattern() for rule in rules.rules if have_common_topics(rule.filter, topic_filter)
     ]
     return [name for name in existing if any(pattern.fullmatch(name) for pattern in patterns)]
-
-
-def _pattern(template: Template) -> re.Pattern[str]:
-    """What the names of Kafka topics are like that a template makes."""
-    return re.compile(
-        "".join([re.escape(part) if isinstance(part, str) else ".*" for part in template.parts])
-    )

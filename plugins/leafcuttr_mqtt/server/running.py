@@ -279,11 +279,10 @@ class Running:
         return self.turns.trouble or next((each.held_by for each in self.connections if each.held_by), "")
 
     def _kafka_topics(self) -> list[str]:
-        """Those of this broker that messages may be stored in."""
+        """Those of this broker that messages may be stored in, of those that exist."""
         if self.mapping.bootstrap is not None:
             return []
-        fixed = [rule.kafka_topic.fixed for rule in self.mapping.rules.rules]
-        return [name for name in fixed if name is not None]
+        return list(filter(self.mapping.rules.leads_to, self.broker.topics.names()))
 
     def _publish_soon(self, message: "Message", stored: "Callable[[], None]") -> None:
         self.turns.publish_soon(message, stored)

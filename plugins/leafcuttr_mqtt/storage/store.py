@@ -114,19 +114,25 @@ class Store:
         import trio
 
         changed = trio.Event()
+        names: set[str] = set()
 
         def on_change(name: str) -> None:
+            names.add(name)
             changed.set()
 
         unsubscribe = self._broker.topics.on_change(on_change)
         try:
+            wanted = wants_sync(self._broker, self._mapped())
             while not self._sync:
-                if wants_sync(self._broker, self._mapped()):
+                if wanted:
                     await ensure(self._broker, sync=True)
                     self._sync = True
                 else:
                     await changed.wait()
                     changed = trio.Event()
+                    # Those that are mapped may be many: they are asked for only where one that has changed is so.
+                    wanted = wants_sync(self._broker, names) and wants_sync(self._broker, self._mapped())
+                    names.clear()
         except BrokerError as error:
             self._broker.logger.error("The internal topics cannot be taken to sync mode: %s", error)
         finally:

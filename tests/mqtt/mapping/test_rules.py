@@ -33,6 +33,13 @@ def test_the_order_is_that_of_the_filters_and_not_of_the_settings() -> None:
         assert found.rule.key.text == "z"
 
 
+def test_the_kafka_topics_that_messages_may_be_stored_in() -> None:
+    rules = make_rules({"a": "fixed", "plant/#": "plant-{1}", "+/b/+": "{2}.of.{1}"}, {})
+    names = ["fixed", "fixed-1", "a-plant-1", "plant-", "plant-a.b", "x.of.y", "xof.y", "other"]
+    assert list(filter(rules.leads_to, names)) == ["fixed", "plant-", "plant-a.b", "x.of.y"]
+    assert not make_rules({}, {}).leads_to("fixed")
+
+
 @pytest.mark.parametrize(
     ("topic_filter", "target", "topic", "name"),
     [

@@ -30,6 +30,8 @@ from leafcuttr_mqtt.packets.types import (
     Will,
 )
 from leafcuttr_mqtt.packets.writer import encode
+from leafcuttr_mqtt.storage.store import Store
+from leafcuttr_mqtt.storage.topics import CONFIGS
 from support.mqtt import V3, V5, MqttClient, running_mqtt
 
 VERSIONS = pytest.mark.parametrize("version", [V3, V5], ids=["3.1.1", "5.0"])
@@ -77,6 +79,38 @@ async def test_qos_2_is_exactly_once_across_a_restart(tmp_path: Path) -> None:
         await client.send(PubRel(7))
         assert (await client.expect(PubComp)).reason == 0
         assert len(await mqtt.records("a")) == 1
+
+
+@pytest.mark.parametrize("target", ["plant-press", "plant-{1}"])
+async def test_qos_2_is_exactly_once_where_a_crash_comes_between_the_kafka_topic_and_the_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    """Also in a Kafka topic whose name is made of a capture."""
+    settings = {"mqtt.topic.mapping.plant/#": target}
+    async with running_mqtt(tmp_path, settings) as mqtt:
+        with monkeypatch.context() as crash:
+            crash.setattr(Store, "note_received", lambda *arguments: None)
+            client = await mqtt.connect("p", V3, clean=False)
+            await client.send(Publish("plant/press", b"x", 2, packet_id=7))
+            await client.expect(PubRec)  # which it has not got, as it says below
+        assert len(await mqtt.records("plant-press")) == 1
+    async with running_mqtt(tmp_path, settings) as mqtt:
+        client = await mqtt.connect("p", V3, clean=False, present=True)
+        await client.send(Publish("plant/press", b"x", 2, packet_id=7, duplicate=True))
+        await client.expect(PubRec)
+        assert len(await mqtt.records("plant-press")) == 1
+
+
+@pytest.mark.parametrize(("topic", "synced"), [("plant-press", True), ("other", False)])
+async def test_the_internal_topics_are_synced_where_a_topic_that_captures_lead_to_is(
+    tmp_path: Path, topic: str, synced: bool
+) -> None:
+    settings = {"mqtt.topic.mapping.plant/#": "plant-{1}"}
+    async with running_mqtt(tmp_path, settings) as mqtt:
+        await mqtt.broker.topics.create(topic, configs={"lc.log.sync.always": "true"})
+    async with running_mqtt(tmp_path, settings) as mqtt:
+        for name in CONFIGS:
+            assert mqtt.broker.topics.configs(name)["lc.log.sync.always"] == str(synced).lower()
 
 
 async def test_retained_messages_are_there_after_a_restart(tmp_path: Path) -> None:
