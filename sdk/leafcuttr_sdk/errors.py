@@ -240,6 +240,11 @@ class UnsupportedVersion(BrokerError):
 class StorageError(BrokerError):
     code = ErrorCode.KAFKA_STORAGE_ERROR
 
+    def __init__(self, message: str = "", *, disk_full: bool = False) -> None:
+        super().__init__(message)
+        self.disk_full = disk_full
+        """Whether there is no space for it: none on the disk, or less than `lc.log.min.free.bytes`."""
+
 
 class FencedLeaderEpoch(BrokerError):
     code = ErrorCode.FENCED_LEADER_EPOCH

@@ -124,7 +124,7 @@ class AppendCall:
         """A write has failed; what was published of it before the failure stays."""
         staged = self.results[number]
         if isinstance(staged, Staged) and staged.base_offset >= error.written_to:
-            self.results[number] = WriteError(str(error), error.written_to)
+            self.results[number] = error.again()
 
     async def wait(self) -> None:
         """Sleep until `wake`. Cancelled only while no one else uses the caller's bytes."""

@@ -104,7 +104,7 @@ class Log(LogState):
         and if it was aborted its records are to be skipped.
         """
         if origin.deferrable and self.resources.refusal is not None:
-            raise StorageError(self.resources.refusal)
+            raise StorageError(self.resources.refusal, disk_full=True)
         while True:
             try:
                 return stage(self, batch, origin, now_ms, prepared)

@@ -29,7 +29,9 @@ class Failure:
     missing: tuple[str, ...] = ()
     """Kafka topics that did not take it for now: nothing is wrong with the message."""
     reason: str = ""
-    """Why not, of the last of `missing`."""
+    """Why not, of the last of `missing`. For the log: it may name files of the broker."""
+    disk_full: bool = False
+    """Whether the broker has no space on its disk for one of `missing`."""
     letter: Refusal | None = None
     """For which refusal it goes to the dead letters: they have not taken it, for good or for now."""
 
@@ -94,21 +96,24 @@ class Outcomes:
         if failure.refused is not None:
             self._refuse(index, failure.refused)
 
-    def _not_stored(self, index: int, kafka_topic: str, code: int, text: str) -> None:
+    def _not_stored(
+        self, index: int, kafka_topic: str, code: int, text: str, *, disk_full: bool = False
+    ) -> None:
         refusal = refusal_of(kafka_topic, code, text)
         if refusal is not None:
             self._refuse(index, refusal)
         else:
-            self._delay(index, kafka_topic, text)
+            self._delay(index, kafka_topic, text, disk_full=disk_full)
 
     def _refuse(self, index: int, refusal: Refusal) -> None:
         failure = self._failure(index)
         if failure.refused is None:
             failure.refused = refusal
 
-    def _delay(self, index: int, kafka_topic: str, why: str) -> None:
+    def _delay(self, index: int, kafka_topic: str, why: str, *, disk_full: bool = False) -> None:
         failure = self._failure(index)
         failure.missing += (kafka_topic,)
+        failure.disk_full |= disk_full
         failure.reason = shortened(f"Kafka topic {kafka_topic}: {why}")
 
     def _failure(self, index: int) -> Failure:

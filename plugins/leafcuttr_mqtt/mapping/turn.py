@@ -24,7 +24,7 @@ from leafcuttr_mqtt.mapping.targets import KafkaTopic, Prepared, Target
 from leafcuttr_mqtt.messages import Message
 from leafcuttr_mqtt.packets.types import ReasonCode
 from leafcuttr_sdk.batches.builder import EncodedHeaders
-from leafcuttr_sdk.errors import BrokerError, ErrorCode
+from leafcuttr_sdk.errors import BrokerError, ErrorCode, StorageError
 from leafcuttr_sdk.records import Appended, NewBatch
 from leafcuttr_sdk.types import TopicPartition
 
@@ -150,8 +150,9 @@ class Turn(Outcomes):
             middle = len(indexes) // 2
             self._repeat(batch, [indexes[:middle], indexes[middle:]])
         else:
+            full = isinstance(error, StorageError) and error.disk_full
             for index in indexes:
-                self._not_stored(index, name, error.code, _text(error))
+                self._not_stored(index, name, error.code, _text(error), disk_full=full)
 
     def _may_split(self, error: BrokerError) -> bool:
         """What is for good is never said of a record that is not at fault."""

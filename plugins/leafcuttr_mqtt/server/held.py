@@ -35,8 +35,12 @@ def hold_back(read: "UnderWay") -> None:
         )
     elif now - read.held_since > HELD_S:
         release(read)
-        reason = ReasonCode.QUOTA_EXCEEDED if "space" in failure.reason else ReasonCode.SERVER_BUSY
-        connection.end(reason, failure.reason)
+        if failure.disk_full:
+            reason, text = ReasonCode.QUOTA_EXCEEDED, "the broker has no space on its disk for now"
+        else:
+            missing = failure.missing[0]
+            reason, text = ReasonCode.SERVER_BUSY, f"Kafka topic {missing} takes no messages for now"
+        connection.end(reason, text, log=failure.reason)
         return
     read.stage = STAGES[read.stage][Step.HOLD]
     connection.running.background.start_soon(_try_again, read)

@@ -165,6 +165,7 @@ async def test_a_segment_that_cannot_be_made_fails_its_write_only(tmp_path: Path
         with pytest.raises(WriteError, match="No space left on device") as failed:
             await committed
     assert failed.value.written_to == log.log_end_offset == log.next_offset == 1
+    assert failed.value.disk_full
     assert (log.sealing, log.writing, log.next_write, log.offline) == (False, None, None, None)
     assert await append_and_wait(log, batch(size=800)) == 1
 

@@ -237,16 +237,22 @@ def test_an_interrupt_is_passed_on_and_leaves_nothing_staged(
     assert append(log, batch(), NOW) == 0
 
 
-def test_a_failed_write_says_which_log_and_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "disk_full"), [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EIO, False)]
+)
+def test_a_failed_write_says_which_log_and_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, disk_full: bool
+) -> None:
     log = make_log(tmp_path)
     append(log, batch(3), NOW)
     stage(log, batch())
     with monkeypatch.context() as patch:
-        patch.setattr(os, "pwritev", failing(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
+        patch.setattr(os, "pwritev", failing(OSError(error, os.strerror(error))))
         failure = commit.commit(log).failure
     assert failure is not None
-    assert str(failure) == f"Writing to t-0 in {tmp_path} failed: No space left on device"
+    assert str(failure) == f"Writing to t-0 in {tmp_path} failed: {os.strerror(error)}"
     assert failure.written_to == 3
+    assert failure.disk_full is failure.again().disk_full is disk_full
 
 
 @pytest.mark.parametrize("open_file", [True, False])

@@ -31,8 +31,9 @@ async def test_what_clients_produce_is_refused_below_the_least_and_taken_again_a
     everything = os.statvfs(tmp_path).f_blocks * os.statvfs(tmp_path).f_frsize
     settings.replace_dynamic({"lc.log.min.free.bytes": str(everything + 1)})
     await space.watch()
-    with pytest.raises(StorageError, match=r"lc\.log\.min\.free\.bytes"):
+    with pytest.raises(StorageError, match=r"lc\.log\.min\.free\.bytes") as refused:
         stage(log, batch())
+    assert refused.value.disk_full
     append(log, batch(), NOW, Origin.COORDINATOR)  # what the broker itself has to write goes on
     assert len(read_all(log)) == log.size
 

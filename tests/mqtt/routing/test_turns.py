@@ -59,8 +59,8 @@ class Appends:
             await self.go_on.wait()
         failing = set(self.failing)  # a test may change them meanwhile
         stored = iter(await self._append([each for each in batches if each.partition.topic not in failing]))
-        full = StorageError("No space left on device")
-        return [full if topic in failing else next(stored) for topic in topics]
+        failed = StorageError("/data/__x-0 is offline: no space")
+        return [failed if topic in failing else next(stored) for topic in topics]
 
 
 async def test_messages_of_many_connections_are_one_append(mqtt: RunningMqtt) -> None:
@@ -138,12 +138,28 @@ async def test_who_waits_for_too_long_is_disconnected_without_an_acknowledgement
     held = await mqtt.connect("held", version)
     await held.send(Publish("test/topic/1", b"1", 1, packet_id=1))
     if version == V5:
-        assert (await held.expect(Disconnect)).reason == ReasonCode.QUOTA_EXCEEDED
+        end = await held.expect(Disconnect)
+        assert end.reason == ReasonCode.SERVER_BUSY  # whatever the text of the error has in it
+        assert end.properties.reason_string == "Kafka topic from-mqtt takes no messages for now"
     await held.closed()
     appends.failing.clear()
     held = await mqtt.connect("held", version)
     await held.publish("test/topic/1", b"1", 1)
     assert len(await mqtt.records("from-mqtt")) == 1
+
+
+async def test_who_waits_for_a_full_disk_is_told_so_and_not_where_its_data_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(held_module, "HELD_S", 0.0)
+    async with running_mqtt(tmp_path, {**SETTINGS, "lc.log.min.free.bytes": 1 << 62}) as mqtt:
+        client = await mqtt.connect("c")
+        await client.send(Publish("a/1", b"1", 1, packet_id=1))
+        end = await client.expect(Disconnect)
+        assert end.reason == ReasonCode.QUOTA_EXCEEDED
+        assert end.properties.reason_string == "the broker has no space on its disk for now"
+    said = [each.getMessage() for each in caplog.records]
+    assert any("clients wait" in each and str(tmp_path) in each and "min.free" in each for each in said)
 
 
 async def test_nothing_is_acknowledged_that_a_session_needs_and_that_is_not_stored(

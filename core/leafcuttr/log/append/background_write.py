@@ -12,7 +12,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from leafcuttr.crashpoints import reach
-from leafcuttr.log.append.commit import fail, publish, refuse_after_failed_sync, to_sync, write_there
+from leafcuttr.log.append.commit import (
+    fail,
+    is_disk_full,
+    publish,
+    refuse_after_failed_sync,
+    to_sync,
+    write_there,
+)
 from leafcuttr.log.append.pending_write import PendingWrite
 from leafcuttr.log.append.roll import new_segment, take_over
 from leafcuttr.log.append.staged import StagedGroup, WriteError
@@ -147,7 +154,7 @@ class BackgroundWrite:
         self._segment = self._file = None
         log.writing, log.sealing = None, False
         waiting, log.next_write = log.next_write, None
-        failure = WriteError(fail(log, error), log.log_end_offset)
+        failure = WriteError(fail(log, error), log.log_end_offset, disk_full=is_disk_full(error))
         self._finish(failure)
         if waiting is not None:
             waiting.finish(failure)

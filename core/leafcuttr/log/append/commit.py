@@ -93,7 +93,8 @@ def commit(log: "LogState") -> PendingWrite:
             del file
         log.resources.pressure.wrote(monotonic() - began)
     except (OSError, DamagedSegmentError) as error:
-        return failed(WriteError(fail(log, error), log.log_end_offset))
+        reason = fail(log, error)
+        return failed(WriteError(reason, log.log_end_offset, disk_full=is_disk_full(error)))
     except Exception as error:
         # Nothing of it may be answered as if it were written.
         reason = fail(log, error)
@@ -103,6 +104,11 @@ def commit(log: "LogState") -> PendingWrite:
         fail(log, error)
         raise
     return DONE
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether a write has failed because there is no space for it."""
+    return isinstance(error, OSError) and error.errno in _NO_SPACE
 
 
 def write_there(
@@ -121,7 +127,7 @@ def _write(
     try:
         write_all(file.fd, views, position, size)
     except OSError as error:
-        if file.synced and error.errno not in _NO_SPACE and not _refused(error, file, position):
+        if file.synced and not is_disk_full(error) and not _refused(error, file, position):
             mark(os.path.dirname(file.path))  # noqa: PTH120 - of a str
             raise SyncFailedError(error.errno, error.strerror, file.path) from error
         raise

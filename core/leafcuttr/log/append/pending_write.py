@@ -53,7 +53,7 @@ class PendingWrite:
         failure = self.failure
         if failure is None or staged.base_offset < failure.written_to:
             return None
-        return WriteError(str(failure), failure.written_to)
+        return failure.again()
 
     async def confirm(self, staged: Staged) -> None:
         """Wait for it, if it is not done. Raises WriteError if what was staged is not in the log."""

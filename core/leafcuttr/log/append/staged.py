@@ -68,6 +68,10 @@ class WriteError(StorageError):
     """A commit has failed. What was staged below the offset `written_to` is published all the same; the rest is not
     there, and its offsets are free again."""
 
-    def __init__(self, message: str, written_to: int) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, written_to: int, *, disk_full: bool = False) -> None:
+        super().__init__(message, disk_full=disk_full)
         self.written_to = written_to
+
+    def again(self) -> "WriteError":
+        """The same, for one more batch that it has failed."""
+        return WriteError(str(self), self.written_to, disk_full=self.disk_full)
