@@ -252,7 +252,7 @@ def mutants(session: nox.Session) -> None:
 
 @nox.session(name="mqtt-mutants")
 def mqtt_mutants(session: nox.Session) -> None:
-    """Whether the conformance tests of MQTT notice fifty broken statements of the plugin: all, or `-- WORD`."""
+    """Whether the conformance tests of MQTT notice statements of the plugin that are broken: all, or `-- WORD`."""
     install(session, "test")
     session.run("python", "-m", "mqtt.conformance.mutants", *session.posargs, env={"PYTHONPATH": "tests"})
 

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from mqtt.conformance.mutants import read_mutants
+
 FOLDER: Final = Path(__file__).parent
 TABLE: Final = FOLDER / "statements.tsv"
 PAGE: Final = FOLDER.parents[2] / "docs" / "reference" / "mqtt-conformance.md"
@@ -98,7 +100,7 @@ def page() -> str:
         "Appendix B of each specification lists what it demands. Each statement that binds a server has a test that",
         "sends and reads bytes on a socket: `pytest tests/mqtt/conformance`. The tests are for any broker:",
         "`--mqtt-broker HOST:PORT` names another one than LeafCuttr. `nox -s mqtt-mutants` breaks the plugin in",
-        "fifty places, one at a time, and each has to be noticed.",
+        f"{len(read_mutants())} places, one at a time, and each has to be noticed.",
         "",
         "This page is made by `PYTHONPATH=tests python -m mqtt.conformance.statements`. The words are ours and short;",
         "the specification's are binding. Tests are in `tests/mqtt/conformance/`.",

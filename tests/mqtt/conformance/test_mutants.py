@@ -11,7 +11,7 @@ from mqtt.conformance.mutants import FOLDER, PLUGIN, Mutant, read_mutants
 MUTANTS = read_mutants()
 
 
-def test_there_are_fifty() -> None:
+def test_there_are_fifty_at_least() -> None:
     assert len({each.name for each in MUTANTS}) == len(MUTANTS) >= 50
 
 

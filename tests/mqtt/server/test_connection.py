@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from pathlib import Path
 
@@ -437,6 +438,22 @@ async def test_a_client_that_is_taken_over_before_its_connack_gets_no_other_pack
     turns.conclude()
     assert (await second.expect(ConnAck)).session_present
     await first.closed()
+
+
+async def test_a_malformed_packet_is_one_line_that_names_the_client_and_what_is_wrong(
+    mqtt: RunningMqtt, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):  # of one host, within a minute
+        client = await mqtt.connect("odd")
+        caplog.set_level(logging.INFO)
+        await client.stream.send_all(bytes([0x36, 4, 0, 1, ord("a"), 1]))
+        assert (await client.expect(Disconnect)).reason == ReasonCode.MALFORMED_PACKET
+        await client.closed()
+    said = [each for each in caplog.records if "'odd'" in each.getMessage()]
+    assert [each.levelno for each in said] == [logging.WARNING]
+    line = said[0].getMessage()
+    assert line.startswith("client 'odd' at 127.0.0.1:") and line.endswith("(MALFORMED_PACKET)")
+    assert "\n" not in line
 
 
 async def test_a_decision_that_comes_as_the_time_is_over_lets_nobody_in(

@@ -261,6 +261,20 @@ async def test_a_session_ends_while_a_message_for_it_is_being_stored(
     assert needed(hub) == 0
 
 
+@pytest.mark.parametrize(("properties", "stored"), [(Properties(), False), (LASTS, True)])
+async def test_a_message_is_in_the_queue_only_if_a_session_outlives_its_connection(
+    mqtt: RunningMqtt, properties: Properties, stored: bool
+) -> None:
+    client = await mqtt.connect("c", properties=properties)
+    await client.subscribe("a", qos=1)
+    publisher = await mqtt.connect("publisher")
+    await publisher.publish("a", b"one", 1)
+    assert (await client.message()).payload == b"one"
+    await client.nothing()
+    values = [value for _, value, _ in await mqtt.records("__mqtt_queue")]
+    assert any(value is not None and b"one" in value for value in values) is stored
+
+
 async def test_a_session_that_is_to_end_with_its_next_connection(hubs: list[Hub], mqtt: RunningMqtt) -> None:
     """What it has in the log is delivered on that connection, and is not needed afterwards."""
     client = await mqtt.connect("c", properties=LASTS)

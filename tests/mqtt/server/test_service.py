@@ -250,6 +250,17 @@ async def test_websockets_have_listeners_of_their_own(tmp_path: Path) -> None:
             assert isinstance(answer, ConnAck) and not answer.reason
 
 
+async def test_websockets_can_be_all_that_is_open(tmp_path: Path) -> None:
+    settings = {"mqtt.port": -1, "mqtt.ws.host": "127.0.0.1", "mqtt.ws.port": 0}
+    async with running_mqtt(tmp_path, settings) as mqtt:
+        assert [each for each in mqtt.broker.listeners if each.startswith("mqtt")] == ["mqtt.ws"]
+        url = f"ws://127.0.0.1:{mqtt.port_of('mqtt.ws')}/mqtt"
+        async with open_websocket_url(url, subprotocols=["mqtt"]) as socket:
+            await socket.send_message(encode(Connect(V5, "ws", True, 0), V5))
+            (answer,) = PacketReader.of_server(1000, V5).feed(await socket.get_message())
+            assert isinstance(answer, ConnAck) and not answer.reason
+
+
 @pytest.mark.parametrize("given", ["username", "password"])
 async def test_user_name_and_password_are_set_together(tmp_path: Path, given: str) -> None:
     from leafcuttr.errors import ConfigError
