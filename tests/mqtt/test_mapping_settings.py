@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 
+from leafcuttr.server import connection
+from leafcuttr.wire import frame
 from leafcuttr_mqtt.packets.types import PubAck, PubComp, Publish, PubRec, ReasonCode
+from leafcuttr_sdk import Broker, TopicPartition
+from leafcuttr_sdk.batches import batches_in
+from leafcuttr_sdk.batches.compression import Codec
 from leafcuttr_sdk.testing import running_broker
 from support import librdkafka
 from support.mqtt import V3, V5, RunningMqtt, running_mqtt
@@ -92,22 +98,44 @@ async def test_what_a_client_cannot_be_told_of_may_end_its_connection(tmp_path: 
         await client.closed()
 
 
+async def codecs_of_far(broker: Broker) -> set[int]:
+    """How the batches of a Kafka topic are compressed."""
+    found: set[int] = set()
+    for partition in range(broker.topics.partition_count("far")):
+        read = await broker.read_batches(TopicPartition("far", partition), 0, max_bytes=1 << 20)
+        found |= {batch.header.codec for batch in batches_in(read.data)}
+    return found
+
+
 @pytest.mark.setting(
     "mqtt.kafka.bootstrap.servers", "mqtt.kafka.client.id", "mqtt.kafka.property.<librdkafka property>"
 )
-async def test_messages_may_be_stored_in_another_cluster(tmp_path: Path) -> None:
+async def test_messages_may_be_stored_in_another_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client_ids: set[bytes | None] = set()
+
+    def read_client_id(*arguments: Any, **more: Any) -> tuple[bytes | None, int]:
+        """Called by the other broker, which runs in this process: no other one has Kafka clients."""
+        found = frame.read_client_id(*arguments, **more)
+        client_ids.add(found[0])
+        return found
+
+    monkeypatch.setattr(connection, "read_client_id", read_client_id)
     with running_broker(tmp_path / "cluster") as cluster:
         settings = {
             "mqtt.topic.mapping.far/#": "far",
             "mqtt.kafka.bootstrap.servers": cluster.bootstrap_servers,
             "mqtt.kafka.client.id": "gateway",
-            "mqtt.kafka.property.linger.ms": "2",
+            "mqtt.kafka.property.compression.type": "gzip",
         }
         async with running_mqtt(tmp_path / "here", settings) as mqtt:
             client = await mqtt.connect("c")
             for qos in (1, 2):
                 await client.publish("far/1", b"%d" % qos, qos)
             assert mqtt.broker.topics.get("far") is None
+            assert client_ids == {b"gateway"}
+        assert await trio.to_thread.run_sync(cluster.call, codecs_of_far) == {Codec.GZIP}
         found = await trio.to_thread.run_sync(librdkafka.read, cluster.bootstrap_servers, "far", 2)
         assert [message.value() for message in found] == [b"1", b"2"]
 
