@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from leafcuttr_registry.api import requests
-from leafcuttr_registry.api.endpoints import Api, add, subject_of
+from leafcuttr_registry.api.endpoints import Api, add
 from leafcuttr_registry.api.exchange import RegistryExchange
 from leafcuttr_registry.subjects import associating
 from leafcuttr_registry.subjects.names import prefix_of
@@ -32,7 +32,7 @@ def attach(routes: Routes, api: Api) -> None:
 
     async def of_subject(exchange: RegistryExchange) -> None:
         query = wanted(exchange)
-        await give(exchange, associating.listed(api.state, subject=subject_of(exchange), **query))
+        await give(exchange, associating.listed(api.state, subject=api.subject(exchange), **query))
 
     async def of_resource(exchange: RegistryExchange) -> None:
         query = wanted(exchange)

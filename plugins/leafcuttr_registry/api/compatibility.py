@@ -1,7 +1,7 @@
 """Whether a schema could be registered."""
 
 from leafcuttr_registry.api import requests
-from leafcuttr_registry.api.endpoints import Api, add, subject_of
+from leafcuttr_registry.api.endpoints import Api, add
 from leafcuttr_registry.api.exchange import RegistryExchange
 from leafcuttr_registry.subjects.refusals import Refusal, no_subject, no_version
 from leafcuttr_registry.subjects.state import Version
@@ -23,13 +23,13 @@ def attach(routes: Routes, api: Api) -> None:
 
     async def against_one(exchange: RegistryExchange) -> None:
         body = await exchange.body_json()
-        subject, number = subject_of(exchange), read_version(exchange.parameters["version"])
+        subject, number = api.subject(exchange), read_version(exchange.parameters["version"])
         version = wanted(subject, number)
         await answer(exchange, subject, body, version, nothing=version is None)
 
     async def against_all(exchange: RegistryExchange) -> None:
         body = await exchange.body_json()
-        await answer(exchange, subject_of(exchange), body, None)
+        await answer(exchange, api.subject(exchange), body, None)
 
     async def answer(
         exchange: RegistryExchange,

@@ -45,6 +45,16 @@ class Api:
         """Raises Refusal, BrokerError."""
         await self._service.restart()
 
+    def subject(self, exchange: RegistryExchange) -> str:
+        """The subject of the path, or its alias."""
+        return self.aliased(normalized(exchange.parameters["subject"]))
+
+    def aliased(self, subject: str) -> str:
+        """The alias that a subject's own config has for it, else itself. The alias of an alias is not asked for."""
+        config = self.state.configs.get(subject)
+        alias: str | None = config["alias"] if config is not None else None
+        return normalized(alias) if alias else subject
+
     async def rendered(self, exchange: RegistryExchange, subject: str, content: Content) -> str | None:
         """The text in the form that `format` names; None for the one that it has. Raises Refusal 42201."""
         how = exchange.text("format").strip()
@@ -57,11 +67,6 @@ class Api:
             return {}
         found = tags.answer(await self.registry.tags(subject, content), asked)
         return {"schemaTags": found} if found else {}
-
-
-def subject_of(exchange: RegistryExchange) -> str:
-    """The subject of the path."""
-    return normalized(exchange.parameters["subject"])
 
 
 def add(routes: Routes, method: str, path: str, endpoint: Answering) -> None:

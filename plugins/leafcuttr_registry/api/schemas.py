@@ -19,7 +19,8 @@ def attach(routes: Routes, api: Api) -> None:
     def found(exchange: RegistryExchange) -> tuple[str, IdEntry, Version]:
         given = exchange.parameters["id"]
         id = int(given) if given.isascii() and given.isdigit() and len(given) <= 10 else _HIGHEST + 1
-        known = listing.entry_for(api.state, id, exchange.text("subject")) if id <= _HIGHEST else None
+        subject = api.aliased(normalized(exchange.text("subject")))
+        known = listing.entry_for(api.state, id, subject) if id <= _HIGHEST else None
         if known is None:
             raise no_schema(given)
         return known

@@ -1,7 +1,7 @@
 """Subjects: listed, looked up in, deleted."""
 
 from leafcuttr_registry.api import requests
-from leafcuttr_registry.api.endpoints import Api, add, subject_of
+from leafcuttr_registry.api.endpoints import Api, add
 from leafcuttr_registry.api.exchange import RegistryExchange
 from leafcuttr_registry.subjects import listing
 from leafcuttr_registry.subjects.names import ALL
@@ -21,7 +21,7 @@ def attach(routes: Routes, api: Api) -> None:
         await exchange.give(exchange.page(names))
 
     async def look_up(exchange: RegistryExchange) -> None:
-        subject, given = subject_of(exchange), requests.registration(await exchange.body_json())
+        subject, given = api.subject(exchange), requests.registration(await exchange.body_json())
         if not api.rendering.confluent:
             requests.needs_schema(given, previous=False)
         version = await api.registry.look_up(
@@ -32,12 +32,12 @@ def attach(routes: Routes, api: Api) -> None:
 
     async def delete(exchange: RegistryExchange) -> None:
         numbers = await api.registry.delete_subject(
-            subject_of(exchange), permanent=exchange.flag("permanent")
+            api.subject(exchange), permanent=exchange.flag("permanent")
         )
         await exchange.give(numbers)
 
     async def with_metadata(exchange: RegistryExchange) -> None:
-        subject, deleted = subject_of(exchange), exchange.flag("deleted")
+        subject, deleted = api.subject(exchange), exchange.flag("deleted")
         query = exchange.query
         wanted = dict(zip(query.get("key", []), query.get("value", []), strict=False))
         version = listing.with_metadata(api.state, subject, wanted, deleted=deleted)

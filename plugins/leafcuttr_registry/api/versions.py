@@ -1,7 +1,7 @@
 """The versions of a subject: listed, read, registered, deleted; and new ones with other tags and rules."""
 
 from leafcuttr_registry.api import requests
-from leafcuttr_registry.api.endpoints import Api, add, subject_of
+from leafcuttr_registry.api.endpoints import Api, add
 from leafcuttr_registry.api.exchange import RegistryExchange
 from leafcuttr_registry.api.schemas import qualified
 from leafcuttr_registry.subjects import tags
@@ -18,10 +18,10 @@ from leafcuttr_sdk.web.routes import Routes
 def attach(routes: Routes, api: Api) -> None:
     def found(exchange: RegistryExchange, *, deleted: bool) -> Version:
         version = read_version(exchange.parameters["version"])
-        return need(api.state, subject_of(exchange), version, deleted=deleted)
+        return need(api.state, api.subject(exchange), version, deleted=deleted)
 
     async def list_all(exchange: RegistryExchange) -> None:
-        subject = subject_of(exchange)
+        subject = api.subject(exchange)
         deleted, only = exchange.flag("deleted"), exchange.flag("deletedOnly")
         if not api.state.has(subject, deleted=deleted or only):
             raise no_subject(subject)
@@ -55,9 +55,9 @@ def attach(routes: Routes, api: Api) -> None:
     async def register(exchange: RegistryExchange) -> None:
         body = await exchange.body_json()
         given = requests.registration(body)
-        subject = subject_of(exchange)
+        subject = api.subject(exchange)
         if not is_valid(subject, of_schemas=True):
-            raise invalid_subject(exchange.parameters["subject"])
+            raise invalid_subject(subject)
         if not api.rendering.confluent:
             requests.needs_schema(given, previous=True)
         added, removed = tags.read(body, "schemaTagsToAdd"), tags.read(body, "schemaTagsToRemove")
@@ -75,7 +75,7 @@ def attach(routes: Routes, api: Api) -> None:
     async def delete(exchange: RegistryExchange) -> None:
         version = read_version(exchange.parameters["version"])
         number = await api.registry.delete_version(
-            subject_of(exchange), version, permanent=exchange.flag("permanent")
+            api.subject(exchange), version, permanent=exchange.flag("permanent")
         )
         await exchange.give(number)
 
