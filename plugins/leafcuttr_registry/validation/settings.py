@@ -1,6 +1,7 @@
 """The settings of topics whose records are checked against schemas: ours, and Confluent Server's by their names.
 
-Ours are asked first. Confluent's `true` means `id`, as it does there.
+Where one of ours has its default value, Confluent's holds: whether a topic sets that itself is not known. Confluent's
+`true` means `id`, as it does there.
 """
 
 from collections.abc import Iterator
@@ -90,13 +91,14 @@ def topic_settings() -> Iterator[Setting]:
             confluent_check_name(part),
             Type.BOOLEAN,
             False,
-            f"Confluent's name: true is `{check_name(part)}=id`, unless that is set.",
+            f"Confluent's name: true is `{check_name(part)}=id` where that is {Check.OFF.value}.",
         )
         yield Setting(
             confluent_strategy_name(part),
             Type.STRING,
             next(iter(_OF_CLASS)),
-            f"Confluent's name for `{strategy_name(part)}`, with the classes of Confluent's strategies.",
+            f"Confluent's name for `{strategy_name(part)}`, with the classes of Confluent's strategies: it holds where "
+            f"that is {Strategy.TOPIC.value}.",
             choices=tuple(_OF_CLASS),
         )
     yield Setting(

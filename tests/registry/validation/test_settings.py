@@ -1,4 +1,4 @@
-"""What the settings of a topic mean together: ours are asked first, Confluent's next."""
+"""What the settings of a topic mean together: ours, and Confluent's where ours are at their defaults."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import leafcuttr_registry
 from leafcuttr_registry.validation.full import make_filter, make_validator
 from leafcuttr_registry.validation.ids import make_for_keys, make_for_values
-from leafcuttr_registry.validation.settings import Check, Strategy, options_of
+from leafcuttr_registry.validation.settings import Check, Strategy, options_of, topic_settings
 from leafcuttr_sdk import PluginError
 from leafcuttr_sdk.settings import Value
 from leafcuttr_sdk.testing import topic_context
@@ -32,6 +32,8 @@ ON_ERROR = "lc.schema.validation.on.error"
         ({CONFLUENT: True, CHECK: "full"}, Check.FULL, Strategy.TOPIC),
         ({CONFLUENT: True, CONFLUENT_STRATEGY: RECORD}, Check.ID, Strategy.RECORD),
         ({STRATEGY: "topic-record", CONFLUENT_STRATEGY: RECORD}, Check.OFF, Strategy.TOPIC_RECORD),
+        ({CHECK: "off", CONFLUENT: True}, Check.ID, Strategy.TOPIC),
+        ({STRATEGY: "topic", CONFLUENT_STRATEGY: RECORD}, Check.OFF, Strategy.RECORD),
     ],
 )
 def test_what_they_mean(given: dict[str, Value], check: Check, strategy: Strategy, part: str) -> None:
@@ -41,6 +43,12 @@ def test_what_they_mean(given: dict[str, Value], check: Check, strategy: Strateg
     assert found == (part, check, strategy)
     other = options_of(context.topic_settings, "key" if part == "value" else "value")
     assert (other.check, other.strategy) == (Check.OFF, Strategy.TOPIC)
+
+
+def test_the_help_says_which_holds() -> None:
+    helps = {each.name: each.help for each in topic_settings()}
+    assert helps[CONFLUENT].endswith(f"`{CHECK}=id` where that is off.")
+    assert helps[CONFLUENT_STRATEGY].endswith("it holds where that is topic.")
 
 
 @pytest.mark.parametrize(
