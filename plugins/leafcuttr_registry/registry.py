@@ -8,14 +8,15 @@ the topic.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from leafcuttr_registry.checks import comparing
 from leafcuttr_registry.checks.comparing import Asked, Earlier
-from leafcuttr_registry.checks.reading import DEADLINE_S, LEAST_S, Checks
+from leafcuttr_registry.checks.reading import LEAST_S, Checks
+from leafcuttr_registry.checks.turns import DEADLINE_S, of_request
 from leafcuttr_registry.checks.work import Source
 from leafcuttr_registry.inline_tags import TaggedPlace, Tags
 from leafcuttr_registry.storage import topics
@@ -35,6 +36,7 @@ from leafcuttr_registry.subjects.content import Content, reserved_messages
 from leafcuttr_registry.subjects.events import AssociationKey, ConfigKey, Event, SchemaKey
 from leafcuttr_registry.subjects.names import DEFAULT, context_of, qualified, split
 from leafcuttr_registry.subjects.refusals import (
+    BUSY,
     STORE_FAILED,
     Incompatible,
     Refusal,
@@ -176,8 +178,8 @@ class Registry:
                 continue
             try:
                 content, _ = await self._read(name, registration, normalize=normalize)
-            except Refusal:
-                if name == subject:
+            except Refusal as refusal:
+                if name == subject or refusal.code == BUSY:
                     raise
                 continue
             found = self._registered(name, registration, content, deleted=deleted)
@@ -504,12 +506,17 @@ class Registry:
 
     @asynccontextmanager
     async def _only_one(self, subject: str) -> AsyncGenerator[None, None]:
-        """One registration of a subject at a time: two that come at once get one id."""
+        """One registration of a subject at a time: two that come at once get one id. Raises Refusal 503."""
         users = self._subjects.setdefault(subject, _Users())
         users.count += 1
+        limit = of_request()
         try:
-            async with users.lock:
+            with limit.waiting() if limit is not None else nullcontext():
+                await users.lock.acquire()
+            try:
                 yield
+            finally:
+                users.lock.release()
         finally:
             users.count -= 1
             if not users.count:

@@ -65,6 +65,7 @@ BODIES: dict[str, bytes] = {
 
 @pytest.fixture(autouse=True)
 def version(ask: Asked) -> None:
+    ask("DELETE", "/config/odd")  # an alias would be another subject
     schema = '{"type":"record","name":"odd","fields":[]}'
     ask.register("odd", schema, schemaType="AVRO")
 

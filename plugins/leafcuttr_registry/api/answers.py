@@ -8,7 +8,7 @@ from typing import Any, Final
 from leafcuttr_registry.settings import Answers
 from leafcuttr_registry.subjects.config import Config
 from leafcuttr_registry.subjects.content import AVRO, Content
-from leafcuttr_registry.subjects.refusals import Incompatible, Refusal
+from leafcuttr_registry.subjects.refusals import BUSY, Incompatible, Refusal
 from leafcuttr_registry.subjects.state import Version
 from leafcuttr_sdk.web.errors import ApiError
 
@@ -29,7 +29,7 @@ class Rendering:
         code = refusal.code
         if not self.confluent:
             code = 409 if isinstance(refusal, Incompatible) else _MANUAL_CODES.get(code, code)
-        return ApiError(code, str(refusal))
+        return ApiError(code, str(refusal), (("retry-after", "1"),) if code == BUSY else ())
 
     def version(self, version: Version, text: str | None = None) -> dict[str, Any]:
         """A version of a subject. `text` is its schema in another form."""

@@ -30,6 +30,7 @@ _REASONS: Final[Mapping[int, str]] = {
     409: "Not compatible with the versions before",
     422: "A schema, version, level, mode or rule set that is none, or a change that is not allowed",
     500: "It could not be written; nothing has changed",
+    503: "Others took the time; it may be tried again",
 }
 _PARAMETERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "subject": TEXT,
@@ -173,6 +174,8 @@ def _operation(
     if body:
         refused |= {400, 408, 413, 415, 422, 500}
         found["requestBody"] = {"required": True, "content": openapi.content(ref(body), OFFERS)}
+    if body or "format" in query:  # it may need a worker process
+        refused.add(503)
     found["responses"] = openapi.answers(
         answer, refused, status=status, types=OFFERS, error_types=OFFERS, reasons=_REASONS
     )

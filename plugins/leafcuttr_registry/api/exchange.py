@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 import trio
 
 from leafcuttr_registry.api.bodies import TooManyValuesError, parse
+from leafcuttr_registry.checks import turns
 from leafcuttr_sdk.web.errors import ApiError
 from leafcuttr_sdk.web.exchange import Exchange
 from leafcuttr_sdk.web.negotiation import JSON, choose, media_type
@@ -54,6 +55,7 @@ class RegistryExchange(Exchange):
         """The body, which has to be an object. Raises ApiError 400, 413, 415, 422."""
         self.check_type()
         data = await self.read()
+        turns.begin()
         if not data.strip():
             raise ApiError(422, "The request has no body.")
         try:

@@ -19,6 +19,7 @@ from leafcuttr_registry.api import (
 )
 from leafcuttr_registry.api.endpoints import Api, Restartable, add
 from leafcuttr_registry.api.exchange import OFFERS, RegistryExchange
+from leafcuttr_registry.checks import turns
 from leafcuttr_registry.counts import RefusalCounts
 from leafcuttr_registry.settings import Options
 from leafcuttr_registry.subjects.names import DEFAULT, prefix_of
@@ -105,6 +106,7 @@ class Front:
             raise
 
     async def _answer(self, exchange: Exchange, path: bytes) -> None:
+        turns.begin()
         try:
             if path.startswith(b"/contexts/"):
                 _into_context(exchange)

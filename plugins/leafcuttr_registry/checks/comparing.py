@@ -12,8 +12,9 @@ import trio
 
 from leafcuttr_registry.checks.levels import asked_for, directions
 from leafcuttr_registry.checks.reading import Checks
+from leafcuttr_registry.checks.turns import of_request
 from leafcuttr_registry.checks.work import Source
-from leafcuttr_registry.subjects.refusals import invalid_schema
+from leafcuttr_registry.subjects.refusals import busy, invalid_schema
 from leafcuttr_sdk.schemas import Difference
 
 _MOST: Final = 100
@@ -82,10 +83,13 @@ async def _first(
     for each in others:
         different.setdefault(each.identity, each)
     left = [each for each in different.values() if each.identity not in known]
+    limit = of_request()
     until, total = trio.current_time() + deadline_s, len(left)
     while left:
         left_s = until - trio.current_time()
         if left_s <= 0:
+            if limit is not None and limit.was_others:
+                raise busy()
             raise invalid_schema(
                 f"too complex: of {total} versions {total - len(left)} were compared within {deadline_s:.1f} s; a "
                 "request with the same schema goes on from there"

@@ -11,10 +11,11 @@ import trio
 
 from leafcuttr_registry.checks import work
 from leafcuttr_registry.checks.known import KnownCompatible
+from leafcuttr_registry.checks.turns import DEADLINE_S, SOON_S, Limit, Turns, of_request
 from leafcuttr_registry.checks.work import Reading, Source
 from leafcuttr_registry.counts import COMPATIBLE, INCOMPATIBLE, INVALID, TOO_COMPLEX, VALID, CheckCounts
 from leafcuttr_registry.inline_tags import TaggedPlace, Tags
-from leafcuttr_registry.subjects.refusals import Refusal, invalid_schema, store_failed
+from leafcuttr_registry.subjects.refusals import Refusal, busy, invalid_schema, store_failed
 from leafcuttr_sdk.schemas import Difference, ResolvedReference, SchemaError, SchemaFormat
 from leafcuttr_sdk.workers import (
     WorkerDeadlineError,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-DEADLINE_S: Final = 1.8
-"""For the answer to come within two seconds."""
 MEMORY_BYTES: Final = 1024 * 1024 * 1024
 LEAST_S: Final = 0.5
 """What is left for comparing, however long reading took."""
@@ -48,6 +47,7 @@ class Checks:
         self._known: OrderedDict[tuple[str, str], Reading] = OrderedDict()
         self._size = 0
         self._counts = CheckCounts(broker)
+        self._turns: Final = Turns()
 
     @property
     def types(self) -> list[str]:
@@ -63,7 +63,7 @@ class Checks:
                 self._known.move_to_end(key)
                 return known
         format = self.format(type)
-        reading = await self._run(type, work.read, format, Source(text, references))
+        reading = await self._run(work.read, format, Source(text, references))
         self._counts.judged(type, VALID)
         if not references:
             self._remember(key, reading)
@@ -71,19 +71,19 @@ class Checks:
 
     async def render(self, type: str, source: Source, how: str) -> str:
         """A schema in another form. Raises Refusal 42201."""
-        return await self._run(type, work.render, self.format(type), source, how)
+        return await self._run(work.render, self.format(type), source, how)
 
     async def tags(self, type: str, source: Source) -> dict[TaggedPlace, list[str]]:
         """See `work.tags`. Raises Refusal 42201."""
-        return await self._run(type, work.tags, self.format(type), source)
+        return await self._run(work.tags, self.format(type), source)
 
     async def with_tags(self, type: str, source: Source, added: Tags, removed: Tags, propagated: Tags) -> str:
         """See `work.with_tags`. Raises Refusal 42201."""
-        return await self._run(type, work.with_tags, self.format(type), source, added, removed, propagated)
+        return await self._run(work.with_tags, self.format(type), source, added, removed, propagated)
 
     async def fields(self, type: str, source: Source) -> frozenset[str]:
         """See `work.fields`. Raises Refusal 42201."""
-        return await self._run(type, work.fields, self.format(type), source)
+        return await self._run(work.fields, self.format(type), source)
 
     async def differences(
         self,
@@ -97,7 +97,7 @@ class Checks:
     ) -> list[list[Difference]]:
         """See `work.compare`. Raises Refusal 42201."""
         found = await self._run(
-            type, work.compare, self.format(type), new, others, lenient, budget_s, deadline_s=deadline_s
+            work.compare, self.format(type), new, others, lenient, budget_s, deadline_s=deadline_s
         )
         self._counts.judged(type, INCOMPATIBLE if any(found) else COMPATIBLE)
         return found
@@ -124,18 +124,27 @@ class Checks:
             self._size -= len(text) * 3
 
     async def _run(
-        self, type: str, function: Callable[[*Ts], T], *arguments: *Ts, deadline_s: float = DEADLINE_S
+        self,
+        function: Callable[[SchemaFormat, Source, *Ts], T],
+        format: SchemaFormat,
+        source: Source,
+        *more: *Ts,
+        deadline_s: float = DEADLINE_S,
     ) -> T:
-        began = perf_counter()
+        type, began = format.name, perf_counter()
+        limit = of_request() or Limit(trio.current_time() + deadline_s)
         try:
-            return await self._judge(function, *arguments, deadline_s=deadline_s)
+            return await self._in_turn(limit, deadline_s, function, format, source, *more)
         except SchemaError as error:
             self._counts.judged(type, INVALID)
             raise _refusal(type, error) from None
         except WorkerDeadlineError:
+            if limit.was_others:
+                raise busy() from None
             self._counts.judged(type, TOO_COMPLEX)
             raise invalid_schema(f"{_of(type)}too complex: it took longer than {deadline_s:.1f} s") from None
         except WorkerMemoryError:
+            self._turns.was_slow(type, source.text)
             self._counts.judged(type, TOO_COMPLEX)
             raise invalid_schema(f"{_of(type)}too complex: it needs more memory than it may have") from None
         except WorkerDiedError as error:
@@ -145,6 +154,31 @@ class Checks:
             raise invalid_schema(f"{_of(type)}{error}") from None
         finally:
             self._counts.took(type, perf_counter() - began)
+
+    async def _in_turn(
+        self,
+        limit: Limit,
+        deadline_s: float,
+        function: Callable[[SchemaFormat, Source, *Ts], T],
+        format: SchemaFormat,
+        source: Source,
+        *more: *Ts,
+    ) -> T:
+        """Raises SchemaError, WorkerError, Refusal 503."""
+        while True:
+            short = not self._turns.is_slow(format.name, source.text)
+            async with self._turns.take(limit, short=short) as long:
+                left_s = min(deadline_s, limit.left_s)
+                this_s = left_s if long else min(left_s, SOON_S)
+                if this_s <= 0:
+                    raise WorkerDeadlineError("no time is left")
+                try:
+                    return await self._judge(function, format, source, *more, deadline_s=this_s)
+                except WorkerDeadlineError:
+                    if this_s >= SOON_S:
+                        self._turns.was_slow(format.name, source.text)
+                    if this_s == left_s:
+                        raise
 
     async def _judge(self, function: Callable[[*Ts], T], *arguments: *Ts, deadline_s: float) -> T:
         try:

@@ -4,6 +4,7 @@ registry."""
 from typing import Final
 
 STORE_FAILED: Final = 50001
+BUSY: Final = 503
 
 
 class Refusal(Exception):
@@ -127,3 +128,9 @@ def context_not_empty(context: str) -> Refusal:
 
 def store_failed(why: str) -> Refusal:
     return Refusal(STORE_FAILED, why)
+
+
+def busy() -> Refusal:
+    return Refusal(
+        BUSY, "The registry is busy: the time of the request was up while it waited for others. Try again."
+    )
