@@ -202,6 +202,12 @@ def test_schema_formats(folder: Path) -> None:
 
 
 def test_schema_provider(folder: Path) -> None:
+    ran = leafcuttr(folder, "plugins", "describe", "shelf")
+    assert re.search(
+        r"^schema provider\nATTRIBUTE +SUMMARY\nBroker\.schemas +where plugins", ran.out, re.M
+    ), ran
+    described = leafcuttr(folder, "plugins", "describe", "shelf", "--json").json
+    assert [each["attribute"] for each in described["schema_provider"]] == ["Broker.schemas"]
     done = leafcuttr(folder, "plugins", "check", str(folder / "shelf.py"))
     assert (done.status, "schema provider Shelf: ok" in done.out) == (0, True), done.out
 

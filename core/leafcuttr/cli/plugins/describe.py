@@ -4,7 +4,7 @@ import difflib
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from leafcuttr.plugins.loaded import Loaded
     from leafcuttr.plugins.table import Plugins
     from leafcuttr_sdk.settings import Setting
+
+_PROVIDER: Final = {"attribute": "Broker.schemas", "summary": "where plugins of this broker find schemas"}
+"""The provider itself is made with a broker."""
 
 
 @click.command(short_help="Print one plugin: its state, settings and parts.")
@@ -55,7 +58,10 @@ def brings(one: "Loaded", settings: "Settings") -> dict[str, list[dict[str, Any]
     from leafcuttr.plugins.loaded import PluginState
 
     try:
-        return {kind: [_plain(thing) for thing in things] for kind, things in _brought(one, settings)}
+        return {
+            kind: [thing if isinstance(thing, dict) else _plain(thing) for thing in things]
+            for kind, things in _brought(one, settings)
+        }
     except PluginError as error:
         one.state, one.why = PluginState.FAILED, str(error)
         return {}
@@ -73,6 +79,8 @@ def _brought(one: "Loaded", settings: "Settings") -> "Iterator[tuple[str, Sequen
         yield "produce_validators", one.hooks.call(registration.PRODUCE_VALIDATORS)
         yield "record_formats", one.hooks.call(registration.RECORD_FORMATS)
         yield "schema_formats", one.hooks.call(registration.SCHEMA_FORMATS)
+        if registration.SCHEMA_PROVIDER in one.hooks.names:
+            yield "schema_provider", [_PROVIDER]
         yield "cli_commands", one.hooks.call(registration.CLI_COMMANDS)
 
 
