@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives import serialization
 
 from leafcuttr.embedded import EmbeddedBroker, open_broker
 from leafcuttr_http import passwords
+from leafcuttr_registry.registry import Registry
+from leafcuttr_sdk.errors import StorageError
 from support.accepting import taken
 from support.waiting import free_port
 
@@ -332,6 +334,37 @@ async def test_answers_as_confluents_registry_gives_them(tmp_path: Path) -> None
         assert (await registry.ask("POST", f"{path}/1", {"schema": USER})).json()["error_code"] == 40402
         assert (await registry.ask("POST", "/subjects/a/versions", {})).json()["version"] == 1
         assert (await registry.ask("POST", "/subjects/b/versions", {})).json()["error_code"] == 42201
+
+
+@pytest.mark.setting("lc.schema.registry.answers")
+async def test_where_confluents_registry_says_less_or_otherwise(tmp_path: Path) -> None:
+    proto = 'syntax = "proto3";\n\nmessage User {\n  string name = 1;\n}\n'
+    for answers, has_id in (("confluent", False), ("default", True)):
+        async with running(tmp_path / answers, {"answers": answers}) as registry:
+            body = {"schema": proto, "schemaType": "PROTOBUF"}
+            text = (await registry.ask("POST", "/subjects/a/versions", body)).json()["schema"]
+            found = (await registry.ask("GET", "/schemas/ids/1?subject=a")).json()
+            assert (found["subject"], found["version"], "id" in found) == ("a", 1, has_id)
+            descriptor = (await registry.ask("GET", "/schemas/ids/1?format=serialized")).json()["schema"]
+            body["schema"] = descriptor
+            given = (await registry.ask("POST", "/subjects/a/versions", body)).json()["schema"]
+            assert given == (descriptor if has_id else text)
+
+
+@pytest.mark.setting("unstable.api.versions.enable")
+async def test_a_restart_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was known is known still."""
+
+    async def fails(_: Registry) -> None:
+        raise StorageError("the disk is full")
+
+    async with running(tmp_path / "data", **{"unstable.api.versions.enable": True}) as registry:
+        await registry.ask("POST", "/subjects/a/versions", {"schema": USER})
+        monkeypatch.setattr(Registry, "open", fails)
+        refused = await registry.ask("POST", "/restart")
+        assert refused.status_code == 500
+        assert refused.json() == {"error_code": 50001, "message": "The restart failed: the disk is full"}
+        assert (await registry.ask("GET", "/subjects")).json() == ["a"]
 
 
 @pytest.mark.setting("lc.schema.registry.answers")
