@@ -48,7 +48,8 @@ async def wanting(live: Live, count: int) -> AsyncIterator[list[Waiting]]:
 
 
 async def test_one_has_it_and_hands_it_on(run: Run, autojump_clock: MockClock) -> None:
-    autojump_clock.autojump_threshold = 0.05  # while a thread writes, the time of a busy machine does not go on
+    # While a thread writes, the time of a busy machine does not go on.
+    autojump_clock.autojump_threshold = 0.05
     async with run() as live, wanting(live, 3) as some:
         for _ in range(3):
             (holder,) = [one for one in some if one.has_it]
