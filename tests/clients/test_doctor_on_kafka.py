@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -30,10 +31,14 @@ def sasl_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory, sasl_port: int) -> Iterator[Address]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kafka")
+
+
+@pytest.fixture(scope="module")
+def kafka(folder: Path, sasl_port: int) -> Iterator[Address]:
     if (reason := jars.missing()) is not None:
         pytest.skip(reason)
-    folder = tmp_path_factory.mktemp("kafka")
     with real_kafka(folder, SASL.format(sasl=sasl_port)) as address:
         yield address
 
@@ -76,9 +81,8 @@ def test_its_sasl_listener(kafka: Address, sasl_port: int) -> None:
     assert "authentication fails" in seen
 
 
-def test_its_controller(kafka: Address, tmp_path_factory: pytest.TempPathFactory) -> None:
-    file = next(tmp_path_factory.getbasetemp().glob("kafka*/server.properties"))
-    controller = re.search(r"voters=1@127\.0\.0\.1:(\d+)", file.read_text())
+def test_its_controller(kafka: Address, folder: Path) -> None:
+    controller = re.search(r"voters=1@127\.0\.0\.1:(\d+)", (folder / "server.properties").read_text())
     assert controller is not None
     severities, seen = look(int(controller[1]))["protocol"]
     assert severities == {"problem"}
