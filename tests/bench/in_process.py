@@ -88,6 +88,7 @@ async def main(seconds: float, synced: bool) -> None:
         await reading(view, seconds)
         await read(core, view, seconds)
         await in_workers(core, view, seconds)
+        await in_transactions(core, view, seconds)
         core.logs.close()
         core.metadata.close()
 
@@ -213,6 +214,38 @@ async def in_workers(core: Core, view: Broker, seconds: float) -> None:
         for name, part in (("median", 0.5), ("99 of 100", 0.99)):
             print(f"{f'run_in_worker, warm, {name}':45} {times[int(len(times) * part)] * 1000:12,.3f} ms")
         nursery.cancel_scope.cancel()
+
+
+async def in_transactions(core: Core, view: Broker, seconds: float) -> None:
+    """A turn of 100 messages with QoS 2: their records, and one of their session, in a transaction, in turn with one
+    append (in which a header has the number of each message)."""
+    await view.topics.create("sessions")
+    records, session = (
+        bytes(encode_batch([WireRecord(n, 0, None, VALUE) for n in range(count)])) for count in (100, 1)
+    )
+    batches = [NewBatch(ONE, records), NewBatch(TopicPartition("sessions", 0), session)]
+    async with trio.open_nursery() as nursery:
+        await nursery.start(core.transactions.run)
+        async with view.transaction("bench") as producer:
+
+            async def transacted() -> None:
+                async with producer.begin() as transaction:
+                    await transaction.append(batches)
+
+            pairs = [
+                (
+                    await rate_of(seconds / 5, 1, 100, lambda: view.append(batches)),
+                    await rate_of(seconds / 5, 1, 100, transacted),
+                )
+                for _ in range(5)
+            ]
+        nursery.cancel_scope.cancel()
+    ratios = sorted(rate / beside for beside, rate in pairs)
+    name, beside = "a turn of 100 and its session, transaction", median(one for one, _ in pairs)
+    print(
+        f"{name:45} {median(rate for _, rate in pairs):12,.0f} records/s, {median(ratios):.2f} "
+        f"({ratios[0]:.2f} to {ratios[-1]:.2f}) of append ({beside:,.0f})"
+    )
 
 
 if __name__ == "__main__":
