@@ -9,9 +9,12 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
+from leafcuttr_mqtt.server.outgoing import Outgoing
+from leafcuttr_mqtt.server.states import Life
 from mqtt.conformance import wire
 from mqtt.conformance.raw import Closed, Raw, fresh
 from mqtt.conformance.under_test import Broker, Opened, Started
@@ -201,3 +204,16 @@ def test_connections_that_break_while_messages_are_stored(
 ) -> None:
     with leafcuttr({"mqtt.topic.mapping.storm/#": "storm"}) as opened:
         weather(opened.broker, version, seed, f"storm/{fresh()}")
+
+
+def test_a_connection_that_has_ended_sends_nothing_again() -> None:
+    """A delivery came to its session in the moment of its end: the turns would go on for ever. Too rare a moment for
+    the weather above."""
+    due: list[object] = []
+    turns = SimpleNamespace(to_send=due.append)
+    for state, expected in ((Life.ENDED, 0), (Life.OPEN, 1)):
+        sender = Outgoing(SimpleNamespace(turns=turns), None)  # type: ignore[arg-type]
+        sender.state = state
+        sender._touched = True
+        sender.send()
+        assert len(due) == expected
