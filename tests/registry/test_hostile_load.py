@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,12 +37,20 @@ class Hostile(threading.Thread):
         super().__init__()
         self._url, self._subject, self._done = url, subject, done
         self.answer: Answer | None = None
+        self.sent = threading.Event()
 
     def run(self) -> None:
-        with httpx.Client(timeout=60) as http:
+        with httpx.Client(timeout=60, event_hooks={"request": [self._follow]}) as http:
             body = {"schema": self._subject, "schemaType": "ENDLESS"}
             self.answer = Asked(self._url, http)("POST", f"/subjects/{self._subject}/versions", body)
         self._done.append(self._subject)
+
+    def _follow(self, request: httpx.Request) -> None:
+        request.extensions["trace"] = self._step
+
+    def _step(self, name: str, _: object) -> None:
+        if name == "http11.send_request_body.complete":
+            self.sent.set()
 
 
 def hostile(registry: RegistryProcess, subjects: list[str], done: list[str]) -> list[Hostile]:
@@ -69,7 +76,7 @@ def test_others_are_served_meanwhile(registry: RegistryProcess) -> None:
     assert len(codes) == CLIENTS and set(codes) <= {42201, 503}, codes
     done.clear()
     clients = hostile(registry, subjects, done)
-    time.sleep(0.2)  # for all of them to be there: where that takes longer, the order is that much easier
+    assert all(each.sent.wait(60) for each in clients)
     registry.ask.register("h-good", "a,b")
     done.append("good")
     assert len(codes_of(clients)) == CLIENTS

@@ -105,9 +105,8 @@ class Connection:
         self._handed_over = trio.Event()
         self._scope = trio.CancelScope()
         self._yield_at = self._arrived_at = 0.0
-        self._has_free_turn = (
-            False  # one request of a round is handled, whatever the others of that round have taken
-        )
+        # One request of a round is handled, whatever the others of that round have taken.
+        self._has_free_turn = False
         self._counts = broker.counts
         self.arrivals = 0
 
@@ -388,7 +387,8 @@ class Connection:
             return
         awaited = self._awaited
         if sent and isinstance(awaited, DelayedAnswer) and not awaited.has_to_be_awaited:
-            self._release_memory_of_wait()
+            with suppress(FrameTooLarge):  # of what is behind this request: found again once that is read
+                self._release_memory()
             self._move(Event.PARK)
             self.wakes_at = awaited.deadline
             self._reactor.awake_at(self)
@@ -601,12 +601,6 @@ class Connection:
         if self._memory.holds(self) and self.buffer.frame_size() <= SMALL_FRAME:
             self._memory.release(self)
         self.buffer.give_back()
-
-    def _release_memory_of_wait(self) -> None:
-        """Of a request that has been read and may wait long, if nothing large is behind it."""
-        with suppress(FrameTooLarge):  # which is found again once that is its turn
-            if self._memory.holds(self) and self.buffer.frame_size() <= SMALL_FRAME:
-                self._memory.release(self)
 
     def _end_of_stream(self) -> None:
         if self.buffer.pending:
