@@ -7,8 +7,9 @@
                 for read in await reader.read():
                     ...
 
-For services that move records between clusters. What only this broker can do stays in `leafcuttr_sdk.broker`. Whatever
-the cluster's version, batches come in Kafka's newest format (magic 2).
+For services that move records between clusters. What only this broker can do stays in `leafcuttr_sdk.broker`; for
+programs that block, without a broker and without trio, there is `leafcuttr_sdk.blocking_peers`. Whatever the cluster's
+version, batches come in Kafka's newest format (magic 2).
 """
 
 from collections.abc import Mapping, Sequence

@@ -90,7 +90,7 @@ def test_tls(tmp_path: Path) -> None:
         ("plugin-batches.md", 8),
         ("plugin-producer.md", 4),
         ("plugin-transactions.md", 4),
-        ("peers.md", 5),
+        ("peers.md", 6),
         ("plugin-monitoring.md", 4),
         ("plugin-commands.md", 5),
         ("record-filters.md", 6),

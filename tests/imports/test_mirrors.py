@@ -15,6 +15,7 @@ MIRRORS: Final = ("cli", "client", "handlers", "log", "metrics", "net", "runtime
 
 ACROSS: Final = {
     "cli/dump/test_kafka_dump_log.py": "Kafka's tool prints the same",
+    "client/blocking/test_blocking_contract.py": "the contract of blocking peers, over the network",
     "client/test_secure_kafka.py": "a real Kafka with TLS and SASL, to the client and to commands",
     "client/test_contract.py": "the contract of peers, over the network",
     "log/cleaner/test_as_kafka.py": "what Kafka's cleaner makes of the same records",

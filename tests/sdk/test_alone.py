@@ -62,6 +62,9 @@ NEEDS = {
         ],
         "trio",
     ),
+    # Imported by check_blocking_peer, for the batches that it makes.
+    "leafcuttr_sdk.testing.blocking_peer_trial": "crc32c",
+    "leafcuttr_sdk.testing.shared_transaction_trial": "crc32c",
     # Imported by a service that serves WebSockets, on that loop.
     "leafcuttr_sdk.websocket": "trio",
 }

@@ -26,8 +26,17 @@ from leafcuttr_sdk.types import Clock, TopicPartition
 async def open_remote_peer(
     properties: Mapping[str, str], *, clock: Clock, logger: logging.Logger, strict: bool = False
 ) -> AsyncIterator[Peer]:
-    """The cluster that these settings of a client name, until the context ends. Raises ClientSettingError for settings
-    that cannot be used; those that mean nothing draw one line, or are refused if it is `strict`."""
+    """The cluster that these settings of a client name, until the context ends. Raises as `usable_settings`."""
+    settings = usable_settings(properties, logger, strict=strict)
+    async with open_cluster(settings, clock=clock) as cluster:
+        yield RemotePeer(settings, cluster, clock, logger)
+
+
+def usable_settings(
+    properties: Mapping[str, str], logger: logging.Logger, *, strict: bool = False
+) -> ClientSettings:
+    """Raises ClientSettingError for settings that cannot be used; those that mean nothing draw one line, or are refused
+    if it is `strict`."""
     settings = client_settings(properties)
     if settings.unknown and strict:
         raise ClientSettingError(f'No such configuration property: "{settings.unknown[0]}"')
@@ -35,8 +44,7 @@ async def open_remote_peer(
         logger.warning(
             "the client of %s does not know the settings %s", settings.servers, ", ".join(settings.unknown)
         )
-    async with open_cluster(settings, clock=clock) as cluster:
-        yield RemotePeer(settings, cluster, clock, logger)
+    return settings
 
 
 class RemotePeer:

@@ -12,7 +12,7 @@ Longer than other modules because what fails or is cancelled between two of thes
 """
 
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -20,11 +20,11 @@ import trio
 
 from leafcuttr.client.calls import Calls
 from leafcuttr.client.coordinators import CoordinatorKind
-from leafcuttr.client.errors import refusal
-from leafcuttr.client.groups import committed_code
+from leafcuttr.client.enlisting import TransactionVersions, add_group, add_partitions, commit_with_it
 from leafcuttr.client.producing.records import build, choose
 from leafcuttr.client.producing.sender import BatchSender
 from leafcuttr.client.producing.stamp import ProducerIdentity
+from leafcuttr.client.shared.written import described
 from leafcuttr.client.topics import describe_topics
 from leafcuttr.client.transactional import (
     NOT_OURS,
@@ -35,17 +35,9 @@ from leafcuttr.client.transactional import (
 from leafcuttr.errors import BrokerError, ErrorCode, UnknownTopicOrPartition
 from leafcuttr.version import __version__
 from leafcuttr.wire.api import ApiKey
-from leafcuttr.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from leafcuttr.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from leafcuttr.wire.messages.api_versions import ApiVersionsRequest
-from leafcuttr.wire.messages.describe_transactions import DescribeTransactionsRequest
 from leafcuttr.wire.messages.end_txn import EndTxnRequest
 from leafcuttr.wire.messages.init_producer_id import InitProducerIdRequest
-from leafcuttr.wire.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
 from leafcuttr_sdk.batches import Sticky
 from leafcuttr_sdk.consumer import Consumer
 from leafcuttr_sdk.errors import TransactionAborted
@@ -56,16 +48,6 @@ from leafcuttr_sdk.types import Clock, TopicPartition
 _BATCH_BYTES: Final = 1_000_000
 """Below the default of `max.message.bytes`."""
 _KIND: Final = CoordinatorKind.TRANSACTION
-
-
-class _Versions:
-    """The highest versions of requests that a cluster's transactions allow."""
-
-    def __init__(self, level: int) -> None:
-        self.adds_by_itself = level >= 2
-        self.produce = 12 if self.adds_by_itself else 11
-        self.offset_commit = 5 if self.adds_by_itself else 4
-        self.end = 5 if self.adds_by_itself else 4
 
 
 @asynccontextmanager
@@ -105,7 +87,7 @@ class RemoteProducer(TransactionalProducerBase["RemoteTransaction"]):
         self.calls = calls
         self.clock = clock
         self.identity = ProducerIdentity()
-        self.versions = _Versions(0)
+        self.versions = TransactionVersions(0)
         self.sender = BatchSender(calls, nursery, transactional_id=transactional_id)
         self.sticky: dict[str, Sticky] = {}
         self._nursery = nursery
@@ -174,7 +156,7 @@ class RemoteProducer(TransactionalProducerBase["RemoteTransaction"]):
             ),
             0,
         )
-        self.versions = _Versions(level if offered.get(ApiKey.END_TXN, 0) >= 5 else 0)
+        self.versions = TransactionVersions(level if offered.get(ApiKey.END_TXN, 0) >= 5 else 0)
         self.sender.names_version = self.versions.produce
 
     def go_on(self, producer_id: int, epoch: int) -> None:
@@ -217,15 +199,8 @@ class RemoteProducer(TransactionalProducerBase["RemoteTransaction"]):
 
     async def _described(self) -> ProducerIdentity | None:
         """Who has the id now; None where the cluster does not tell (Kafka before 3.0)."""
-        request = DescribeTransactionsRequest(transactional_ids=[self.transactional_id])
-        try:
-            answer = await self.coordinator(
-                request, lambda response: (response.transaction_states[0].error_code, None)
-            )
-        except BrokerError:
-            return None
-        (found,) = answer.transaction_states
-        return ProducerIdentity(found.producer_id, found.producer_epoch)
+        found = await described(self.calls, self.transactional_id)
+        return None if found is None else ProducerIdentity(found.producer_id, found.producer_epoch)
 
     def _is_abort_of_ours(self, now: ProducerIdentity) -> bool:
         """Whether all that may have happened to the id since is that our transaction was aborted by its timeout: that
@@ -351,61 +326,21 @@ class RemoteTransaction(TransactionBase):
             )
         return [one for one in answers if not isinstance(one, BrokerError)]
 
-    async def _add(self, partitions: Iterable[TopicPartition]) -> None:
-        """AddPartitionsToTxn, where a write does not add its partition by itself."""
-        new = sorted(partitions)
+    async def _add(self, partitions: Set[TopicPartition]) -> None:
         producer = self._producer
-        if new and not producer.versions.adds_by_itself:
-            topics: dict[str, list[int]] = {}
-            for topic, number in new:
-                topics.setdefault(topic, []).append(number)
+        if partitions and not producer.versions.adds_by_itself:
             self._begun = True
-            request = AddPartitionsToTxnRequest(
-                transactions=[],
-                v3_and_below_transactional_id=producer.transactional_id,
-                v3_and_below_producer_id=producer.identity.producer_id,
-                v3_and_below_producer_epoch=producer.identity.epoch,
-                v3_and_below_topics=[
-                    AddPartitionsToTxnTopic(name=name, partitions=numbers) for name, numbers in topics.items()
-                ],
-            )
-            await producer.coordinator(request, _added_code, at_most=3)
-        self._added.update(new)
+            await add_partitions(producer.calls, producer.transactional_id, producer.identity, partitions)
+        self._added |= partitions
 
     async def _commit_offsets(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         producer = self._producer
         self._begun = True
         if not producer.versions.adds_by_itself and group not in self._groups:
-            await producer.coordinator(
-                AddOffsetsToTxnRequest(
-                    transactional_id=producer.transactional_id,
-                    producer_id=producer.identity.producer_id,
-                    producer_epoch=producer.identity.epoch,
-                    group_id=group,
-                ),
-                _code,
-            )
+            await add_group(producer.calls, producer.transactional_id, producer.identity, group)
             self._groups.add(group)
-        topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
-        for (topic, number), committed in offsets.items():
-            topics.setdefault(topic, []).append(
-                TxnOffsetCommitRequestPartition(
-                    partition_index=number,
-                    committed_offset=committed.offset,
-                    committed_metadata=committed.metadata,
-                )
-            )
-        request = TxnOffsetCommitRequest(
-            transactional_id=producer.transactional_id,
-            group_id=group,
-            producer_id=producer.identity.producer_id,
-            producer_epoch=producer.identity.epoch,
-            topics=[
-                TxnOffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in topics.items()
-            ],
-        )
-        await producer.calls.coordinator(
-            CoordinatorKind.GROUP, group, request, committed_code, at_most=producer.versions.offset_commit
+        await commit_with_it(
+            producer.calls, producer.transactional_id, producer.identity, producer.versions, group, offsets
         )
 
 
@@ -419,17 +354,3 @@ async def _hasten(decision: trio.CancelScope) -> None:
 
 def _code(response: Any) -> tuple[int, str | None]:
     return response.error_code, None
-
-
-def _added_code(response: Any) -> tuple[int, str | None]:
-    """The first error of the partitions: OPERATION_NOT_ATTEMPTED stands for that of another one."""
-    codes = [
-        (each.partition_error_code, f"{topic.name}-{each.partition_index}")
-        for topic in response.results_by_topic_v3_and_below
-        for each in topic.results_by_partition
-        if each.partition_error_code
-    ]
-    if not codes:
-        return 0, None
-    code, tp = min(codes, key=lambda one: one[0] == ErrorCode.OPERATION_NOT_ATTEMPTED)
-    return code, f"adding {tp} to the transaction: {refusal(code)}"
