@@ -33,25 +33,26 @@ from leafcuttr_sdk.schemas import (
 if TYPE_CHECKING:
     from leafcuttr_registry.registry import Registry
     from leafcuttr_sdk.broker import Broker
+    from leafcuttr_sdk.read_only import ReadOnlyBroker
 
 INVALID_SCHEMA: Final = 42201
 READING: Final = f"the topic {SCHEMAS} is still being read"
 
-_providers: Final["WeakKeyDictionary[Broker, RegistryProvider]"] = WeakKeyDictionary()
+_providers: Final["WeakKeyDictionary[Broker | ReadOnlyBroker, RegistryProvider]"] = WeakKeyDictionary()
 
 
-def provider_of(broker: "Broker") -> "RegistryProvider":
-    """The one of this broker."""
+def provider_of(broker: "Broker | ReadOnlyBroker") -> "RegistryProvider":
+    """The one of this broker. Any thread may ask for what is there already."""
     found = _providers.get(broker)
     if found is None:
-        found = _providers[broker] = RegistryProvider(broker)
+        found = _providers[broker] = RegistryProvider()
     return found
 
 
 class RegistryProvider:
     """See `leafcuttr_sdk.SchemaProvider`. The service sets `registry` while it can answer."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self) -> None:
         self.registry: Registry | None = None
         self._parsed = ParsedSchemas()
 
@@ -130,6 +131,15 @@ class RegistryProvider:
         with _told():
             version = await registry.register(name, Registration(format, text, tuple(references)))
         return _registered(version.id, version.content)
+
+    async def check_values(self, schema: ParsedSchema, values: Sequence[bytes]) -> list[str | None]:
+        """Of a schema that needs a worker: see `ValueChecks.check`. Raises SchemaProviderError for what would be
+        otherwise at another time."""
+        registry = self._open()
+        try:
+            return await registry.checks.values.check(schema, values)
+        except Refusal as refusal:
+            raise SchemaProviderError(_line(refusal)) from None
 
     # How
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         FilterChain,
         FilterFailure,
         ForgettingFilter,
+        NeedsThread,
         NotReady,
         Outcome,
         ProduceValidator,
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
         Routed,
         TopicContext,
         Verdict,
+        WaitingFilter,
+        WaitingValidator,
     )
     from leafcuttr_sdk.formats import (
         FormatCodec,
@@ -138,8 +141,9 @@ _PLACES: Final = {
     "cluster": "Cluster Endpoint",
     "consumer": "Consumer",
     "errors": "AddressTakenError BrokerError ErrorCode NotReadyError PluginError",
-    "filters": "DROP BatchValidator DeadLetter FilterChain FilterFailure ForgettingFilter NotReady Outcome "
-    "ProduceValidator ProduceValidatorSpec RecordFilter RecordFilterSpec Routed TopicContext Verdict",
+    "filters": "DROP BatchValidator DeadLetter FilterChain FilterFailure ForgettingFilter NeedsThread NotReady Outcome "
+    "ProduceValidator ProduceValidatorSpec RecordFilter RecordFilterSpec Routed TopicContext Verdict "
+    "WaitingFilter WaitingValidator",
     "formats": "FormatCodec FormatError HeadersCodec Place RecordFormat RecordMaker",
     "groups": "CommittedOffset ConsumerGroupMetadata GroupInfo GroupMember Groups",
     "listening": "Listening",
@@ -222,6 +226,7 @@ __all__ = [
     "MetricReading",
     "Metrics",
     "NameAndPassword",
+    "NeedsThread",
     "NewBatch",
     "NotReady",
     "NotReadyError",
@@ -280,6 +285,8 @@ __all__ = [
     "TransactionalProducer",
     "Type",
     "Verdict",
+    "WaitingFilter",
+    "WaitingValidator",
     "WorkerDeadlineError",
     "WorkerDiedError",
     "WorkerError",

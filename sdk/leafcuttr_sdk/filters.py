@@ -8,8 +8,9 @@ Outside of a topic a relay, or the way down to MQTT, has filters too: `Broker.re
 `CommandContext.record_filters` give a `FilterChain`.
 
 An instance is made for each topic that names it, and again when a setting of the topic changes. It may be called in
-any thread, but never by two at once. It does not wait: no network, no lock that another holds for long. Which client
-has produced the records says `leafcuttr_sdk.current_principal()`, where that client has authenticated.
+any thread, but never by two at once. It does not wait: no network, no lock that another holds for long. One that cannot
+judge some records without it raises `NeedsThread`, and is a `WaitingFilter` or a `WaitingValidator`. Which client has
+produced the records says `leafcuttr_sdk.current_principal()`, where that client has authenticated.
 """
 
 import logging
@@ -134,6 +135,23 @@ class ForgettingFilter(RecordFilter, Protocol):
         ...
 
 
+class NeedsThread(Exception):
+    """Raised by `filter` of a `WaitingFilter`, or `validate` of a `WaitingValidator`, for a record that it cannot judge
+    without waiting. The batch goes through the topic's validators and filters again, in a thread in which it may wait,
+    and so do all later ones of the topic. The message says why, for callers outside of a topic, who have no such
+    thread: there it is a `FilterFailure`."""
+
+
+class WaitingFilter(RecordFilter, Protocol):
+    """A record filter that has to wait for some records: for `Broker.run_in_worker`, say."""
+
+    def filter_in_thread(self, records: Sequence[Record]) -> Sequence[Verdict]:
+        """Return the verdict on each record of a batch, in their order. It is called in the place of `filter`, in a
+        thread that `trio.to_thread.run_sync` runs, where `trio.from_thread.run` may be used. The other batches of the
+        topic, and the producer, wait meanwhile: limit the time, by the size of the records."""
+        ...
+
+
 class FilterChain(Protocol):
     """Filters in their order, made for one topic, outside of the topic's own chain: what `Broker.record_filters` and
     `CommandContext.record_filters` return. Any thread, one at a time."""
@@ -170,6 +188,15 @@ class ProduceValidator(Protocol):
         """Return why the record is refused, in one line that is sent to the producer with INVALID_RECORD and the
         record's index; None accepts it. `NotReady` refuses the batch for now, unless a record of it is refused for
         good."""
+        ...
+
+
+class WaitingValidator(ProduceValidator, Protocol):
+    """A validator that has to wait for some records, as a `WaitingFilter`."""
+
+    def validate_in_thread(self, records: Sequence[Record]) -> "Sequence[str | NotReady | None]":
+        """Return for each record of a batch, in their order, what `validate` returns for one. As
+        `WaitingFilter.filter_in_thread`."""
         ...
 
 

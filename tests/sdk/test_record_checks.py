@@ -21,6 +21,7 @@ from leafcuttr_sdk import (
     DROP,
     BrokerError,
     DeadLetter,
+    NeedsThread,
     NotReady,
     Plugin,
     PluginError,
@@ -668,3 +669,31 @@ def test_one_that_routes_anywhere_is_told_of_it() -> None:
 def test_a_route_to_no_topic_is_told(topic: Any, line: str) -> None:
     with pytest.raises(ContractError, match=line):
         check_record_filter(routes(True, True, topic))
+
+
+class CannotWait:
+    """Asks for a thread in which it would do nothing."""
+
+    def __init__(self, context: TopicContext) -> None:
+        pass
+
+    def filter(self, record: Record) -> Any:
+        raise NeedsThread("another process has to tell")
+
+    validate = filter
+
+
+class CanWait(CannotWait):
+    def filter_in_thread(self, records: Any) -> Any:
+        return records
+
+    def validate_in_thread(self, records: Any) -> Any:
+        return [None] * len(records)
+
+
+def test_one_that_may_have_to_wait() -> None:
+    check_record_filter(CanWait)
+    check_produce_validator(CanWait)
+    for check in (check_record_filter, check_produce_validator):
+        with pytest.raises(ContractError, match="raised NeedsThread: another process has to tell"):
+            check(CannotWait)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from leafcuttr.log.append.chain.chain import Chain, Step, Tally
@@ -27,7 +27,9 @@ class TestChain:
         refusal: str | None = None,
         dead_letter_topic: str = "t.dlq",
         forget: Callable[[], None] | None = None,
+        in_threads: Mapping[Call, Callable[[Any], Any]] | None = None,
     ) -> None:
+        self._in_threads = in_threads or {}
         self.posted: list[Letters] = []
         self.seen = 0
         self.filters = [
@@ -50,7 +52,8 @@ class TestChain:
         )
 
     def _step(self, kind: str, name: str, call: Call) -> Step:
-        return Step(name, self._counted(call), Tally(), Part("tests", f"{kind} {name} of topic t"))
+        part = Part("tests", f"{kind} {name} of topic t")
+        return Step(name, self._counted(call), Tally(), part, in_thread=self._in_threads.get(call))
 
     def _counted(self, call: Call) -> Call:
         def counted(record: Record) -> Any:

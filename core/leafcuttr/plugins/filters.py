@@ -148,7 +148,8 @@ def _made(
             found = call(part, method_of, made, method)
             if peek is not None:
                 peek = call(part, own_peek, made, peek)
-            return Instance(plugin, found, ends, peek, call(part, forget_of, made))
+            in_thread = call(part, in_thread_of, made, method)
+            return Instance(plugin, found, ends, peek, call(part, forget_of, made), in_thread)
     except PartError:
         for end in ends:
             end()
@@ -162,6 +163,12 @@ def forget_of(made: object) -> Callable[[], None] | None:
     """What makes a filter forget the records that it remembers, if it remembers some."""
     forget: Callable[[], None] | None = getattr(made, "forget", None)
     return forget if callable(forget) else None
+
+
+def in_thread_of(made: object, method: str) -> Callable[[Any], Any] | None:
+    """What a filter or validator that may have to wait is called by in a thread, if it is one."""
+    found: Callable[[Any], Any] | None = getattr(made, f"{method}_in_thread", None)
+    return found if callable(found) else None
 
 
 def method_of(made: object, name: str) -> Callable[[Any], Any]:

@@ -39,13 +39,15 @@ DEAD_LETTER_SUFFIX: Final = ".dlq"
 
 class Instance(NamedTuple):
     """A validator or filter of one topic: whose it is, what is called with each record (or with each batch, as `peek`
-    shows it), what to call when it is not used any more, and what makes a filter forget records."""
+    shows it), what to call when it is not used any more, what makes a filter forget records, and what one that may have
+    to wait is called by in a thread, with all records of a batch."""
 
     plugin: str
     call: "Callable[[Any], Any]"
     ends: Sequence[Callable[[], None]] = ()
     peek: "Peek | None" = None
     forget: Callable[[], None] | None = None
+    in_thread: "Callable[[Any], Any] | None" = None
 
 
 Make: TypeAlias = Callable[[str, TopicConfig], Instance | None]
@@ -326,10 +328,11 @@ class Chains:
             ) from None
         if instance is None:
             return None
-        plugin, call, own_ends, peek, forget = instance
+        plugin, call, own_ends, peek, forget, in_thread = instance
         ends += own_ends
         part = Part(plugin, f"{kind} {name} of topic {topic}")
-        return Step(name, call, self.tallies.setdefault((topic, setting, name), Tally()), part, peek, forget)
+        tally = self.tallies.setdefault((topic, setting, name), Tally())
+        return Step(name, call, tally, part, peek, forget, in_thread)
 
     def _refuses_letters(self, source: str, target: str) -> str | None:
         """Why dead letters of one topic cannot go to another."""

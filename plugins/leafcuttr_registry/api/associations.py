@@ -28,7 +28,7 @@ def attach(routes: Routes, api: Api) -> None:
         }
 
     async def give(exchange: RegistryExchange, found: Sequence[Association]) -> None:
-        await exchange.give([_shown(each) for each in exchange.page(found)])
+        await exchange.give([shown(each) for each in exchange.page(found)])
 
     async def of_subject(exchange: RegistryExchange) -> None:
         query = wanted(exchange)
@@ -86,7 +86,8 @@ def attach(routes: Routes, api: Api) -> None:
     add(routes, "DELETE", _RESOURCE, delete)
 
 
-def _shown(association: Association) -> dict[str, Any]:
+def shown(association: Association) -> dict[str, Any]:
+    """As all answers have it."""
     key, value = association.key, association.value
     return {
         "subject": key.subject,
@@ -104,6 +105,6 @@ def _shown(association: Association) -> dict[str, Any]:
 
 
 def _told(api: Api, association: Association, version: Version | None) -> Mapping[str, Any]:
-    shown = _shown(association)
-    found = {name: shown[name] for name in ("subject", "associationType", "lifecycle", "frozen")}
+    all_of_it = shown(association)
+    found = {name: all_of_it[name] for name in ("subject", "associationType", "lifecycle", "frozen")}
     return found if version is None else {**found, "schema": api.rendering.version(version)}

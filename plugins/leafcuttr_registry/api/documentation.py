@@ -200,7 +200,7 @@ _OPERATIONS: Final[Mapping[tuple[str, str], dict[str, Any]]] = {
     ("GET", "/schemas"): _operation(
         "Versions of all subjects",
         {"type": "array", "items": _SCHEMA},
-        f"subjectPrefix latestOnly deleted aliases ruleType {_PAGE}",
+        f"subjectPrefix latestOnly deleted aliases ruleType resourceType associationType lifecycle {_PAGE}",
         400,
     ),
     ("GET", "/schemas/types"): _operation("The formats", _NAMES),

@@ -15,8 +15,9 @@ def registration(body: Mapping[str, Any]) -> Registration:
     """Raises ApiError 400 for a member of a wrong type, Refusal 42210 for rules that are refused."""
     try:
         references = _list(body, "references")
+        type = _text(body, "schemaType")
         return Registration(
-            type=_text(body, "schemaType") or AVRO,
+            type=AVRO if type is None else type,
             text=_text(body, "schema") or "",
             references=tuple(read_reference(each) for each in references),
             metadata=read_metadata(body.get("metadata")),

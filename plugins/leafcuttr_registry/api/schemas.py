@@ -3,13 +3,15 @@
 from typing import Any
 from uuid import UUID
 
+from leafcuttr_registry.api.associations import shown
 from leafcuttr_registry.api.endpoints import Api, add
 from leafcuttr_registry.api.exchange import RegistryExchange
-from leafcuttr_registry.subjects import listing
+from leafcuttr_registry.subjects import associating, listing
 from leafcuttr_registry.subjects.content import Content
 from leafcuttr_registry.subjects.names import DEFAULT, beside, normalized
 from leafcuttr_registry.subjects.refusals import no_schema
-from leafcuttr_registry.subjects.state import IdEntry, Version
+from leafcuttr_registry.subjects.state import Association, IdEntry, Version
+from leafcuttr_sdk.web.errors import ApiError
 from leafcuttr_sdk.web.routes import Routes
 
 _HIGHEST = 2**31 - 1
@@ -97,9 +99,23 @@ def attach(routes: Routes, api: Api) -> None:
             {
                 **api.rendering.version(each),
                 **({"aliases": aliases[each.subject]} if each.subject in aliases else {}),
+                **({"associations": [shown(one) for one in some]} if some else {}),
             }
-            for each in exchange.page(versions)
+            for each, some in exchange.page(associated(exchange, versions))
         )
+
+    def associated(
+        exchange: RegistryExchange, versions: list[Version]
+    ) -> list[tuple[Version, list[Association]]]:
+        """Those that the query asks for, with their associations if it asks for these."""
+        kind, parts = exchange.text("resourceType"), exchange.texts("associationType")
+        lifecycles = [each.upper() for each in exchange.texts("lifecycle")]
+        if not (kind or parts or lifecycles):
+            return [(each, []) for each in versions]
+        allowed = (*associating.LIFECYCLES, listing.NO_LIFECYCLE)
+        if not all(each in allowed for each in lifecycles):
+            raise ApiError(400, f"lifecycle has to be one of {', '.join(allowed)}.")
+        return listing.associated(api.state, versions, kind or associating.TOPIC, parts, lifecycles)
 
     add(routes, "GET", "/schemas", all_schemas)
     add(routes, "GET", "/schemas/types", types)

@@ -12,9 +12,11 @@ import trio
 from leafcuttr_registry.checks import work
 from leafcuttr_registry.checks.known import KnownCompatible
 from leafcuttr_registry.checks.turns import DEADLINE_S, SOON_S, Limit, Turns, of_request
+from leafcuttr_registry.checks.values import ValueChecks
 from leafcuttr_registry.checks.work import Reading, Source
 from leafcuttr_registry.counts import COMPATIBLE, INCOMPATIBLE, INVALID, TOO_COMPLEX, VALID, CheckCounts
 from leafcuttr_registry.inline_tags import TaggedPlace, Tags
+from leafcuttr_registry.places import place_not_said
 from leafcuttr_registry.subjects.refusals import Refusal, busy, invalid_schema, store_failed
 from leafcuttr_sdk.schemas import Difference, ResolvedReference, SchemaError, SchemaFormat
 from leafcuttr_sdk.workers import (
@@ -48,6 +50,7 @@ class Checks:
         self._size = 0
         self._counts = CheckCounts(broker)
         self._turns: Final = Turns()
+        self.values: Final = ValueChecks(broker, self._turns)
 
     @property
     def types(self) -> list[str]:
@@ -199,7 +202,5 @@ def _of(type: str) -> str:
 
 
 def _refusal(type: str, error: SchemaError) -> Refusal:
-    where = f" (line {error.line})" if error.line is not None else ""
-    if error.path and error.path not in str(error):
-        where = f" (at {error.path}{f', line {error.line}' if error.line is not None else ''})"
-    return invalid_schema(f"{_of(type)}{error}{where}")
+    place = place_not_said(error)
+    return invalid_schema(f"{_of(type)}{error}{f' ({place})' if place else ''}")

@@ -60,4 +60,12 @@ class JsonCodec:
             where = "".join(
                 f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path
             )
-            raise DataError(f"at {shortened('$' + where)}: {shortened(error.message, 200)[1:-1]}")
+            raise DataError(f"at {shortened('$' + where)}: {shortened(self._told(error), 200)[1:-1]}")
+
+    def _told(self, error: Any) -> str:
+        """With a regular expression as the schema has it, not as Python's."""
+        if error.validator != "pattern":
+            return str(error.message)
+        pattern = error.validator_value
+        written = self._root._graph.documents.known.patterns.get(pattern, pattern)
+        return f"{error.instance!r} does not match the pattern {written}"

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from leafcuttr_registry.formats import formats
 from leafcuttr_registry.people.client import RegistryClient, subject_path
+from leafcuttr_registry.places import place_not_said
 from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.schemas import ParsedSchema, ResolvedReference, SchemaError, SchemaFormat
 
@@ -50,8 +51,9 @@ class HttpSchemas:
         try:
             return format.name, format.parse(body["schema"], self.resolve(body.get("references")))
         except SchemaError as error:
-            line = f", line {error.line}" if error.line is not None else ""
-            raise PluginError(f"{what} is no {format.summary}{line}: {error}") from None
+            place = place_not_said(error)
+            where = f", {place}" if place else ""
+            raise PluginError(f"{what} is no {format.summary}{where}: {error}") from None
 
     def resolve(self, references: Any, depth: int = 0) -> dict[str, ResolvedReference]:
         """Raises PluginError."""

@@ -1,10 +1,15 @@
 """What is listed: subjects, versions, and the places of an id."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final
 
+from leafcuttr_registry.subjects import associating
 from leafcuttr_registry.subjects.metadata import has_rule_of_type
 from leafcuttr_registry.subjects.names import ALL, beside, normalized, qualified, split
-from leafcuttr_registry.subjects.state import IdEntry, State, Version
+from leafcuttr_registry.subjects.state import Association, IdEntry, State, Version
+
+NO_LIFECYCLE: Final = "NONE"
+"""In the place of a lifecycle: that of a subject without associations."""
 
 
 def matching(state: State, prefix: str) -> Iterator[str]:
@@ -45,6 +50,23 @@ def schemas(
         found += versions[-1:] if latest_only else versions
     if rule_type:
         found = [each for each in found if has_rule_of_type(each.content.rules, rule_type)]
+    return found
+
+
+def associated(
+    state: State, versions: Iterable[Version], kind: str, parts: Sequence[str], lifecycles: Collection[str]
+) -> list[tuple[Version, list[Association]]]:
+    """The versions whose subjects have such associations, with these; `NONE` among the lifecycles: those without any
+    as well."""
+    known: dict[str, list[Association]] = {}
+    for each in associating.listed(state, kind=kind, parts=parts):
+        known.setdefault(each.key.subject, []).append(each)
+    found = []
+    for version in versions:
+        here = known.get(version.subject, [])
+        some = [each for each in here if not lifecycles or each.value.lifecycle in lifecycles]
+        if some or (not here and NO_LIFECYCLE in lifecycles):
+            found.append((version, some))
     return found
 
 

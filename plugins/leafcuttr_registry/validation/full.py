@@ -1,9 +1,11 @@
 """The validator that decodes every key and value of a topic by its schema, and the filter that does so and sets the bad
 ones aside."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from leafcuttr_registry.provider import provider_of
+from leafcuttr_registry.validation.by_worker import ByWorker
 from leafcuttr_registry.validation.claims import Claim, Claims, last_header
 from leafcuttr_registry.validation.settings import (
     PARTS,
@@ -57,6 +59,15 @@ class SchemaValidator:
                 return why
         return None
 
+    def validate_in_thread(self, records: "Sequence[Record]") -> "list[str | NotReady | None]":
+        """In a thread that may wait: see `leafcuttr_sdk.WaitingValidator`."""
+        verdicts: list[str | NotReady | None] = [None] * len(records)
+        for check in self._checks:
+            for index, why in check.refusals(records).items():
+                if verdicts[index] is None:
+                    verdicts[index] = why
+        return verdicts
+
 
 class SchemaFilter:
     """Sets records aside, with the reason."""
@@ -65,10 +76,17 @@ class SchemaFilter:
         self._validator = SchemaValidator(context, parts)
 
     def filter(self, record: "Record") -> "Verdict":
-        why = self._validator.validate(record)
-        if why is None:
-            return record
-        return why if isinstance(why, NotReady) else DeadLetter(why)
+        return _verdict(record, self._validator.validate(record))
+
+    def filter_in_thread(self, records: "Sequence[Record]") -> "list[Verdict]":
+        """In a thread that may wait: see `leafcuttr_sdk.WaitingFilter`."""
+        return list(map(_verdict, records, self._validator.validate_in_thread(records)))
+
+
+def _verdict(record: "Record", why: str | NotReady | None) -> "Verdict":
+    if why is None:
+        return record
+    return why if isinstance(why, NotReady) else DeadLetter(why)
 
 
 class _Plain:
@@ -109,6 +127,7 @@ class PartCheck:
         self._claims = Claims(context, options)
         self._is_key: Final = options.part == "key"
         self._decodes: Final = options.check is Check.FULL
+        self._provider = provider_of(context.broker)
         self._clock: Clock = context.clock
         self._allowed: dict[tuple[bytes, bytes | None], Callable[[bytes], None]] = {}
         self._since = 0.0
@@ -118,22 +137,46 @@ class PartCheck:
         data = record.key if self._is_key else record.value
         if data is None:
             return None
+        check = self._check(record, data)
+        return self._answer(check, data) if callable(check) else check
+
+    def refusals(self, records: "Sequence[Record]") -> dict[int, str | NotReady]:
+        """Of a batch, by the index of the record. In a thread of trio, which waits for a worker process."""
+        refused: dict[int, str | NotReady] = {}
+        by_worker: dict[ByWorker, list[tuple[int, bytes]]] = {}
+        for index, record in enumerate(records):
+            data = record.key if self._is_key else record.value
+            if data is None:
+                continue
+            check = self._check(record, data)
+            if isinstance(check, ByWorker):
+                by_worker.setdefault(check, []).append((index, data))
+                continue
+            why = self._answer(check, data) if callable(check) else check
+            if why is not None:
+                refused[index] = why
+        for check, some in by_worker.items():
+            for (index, _), why in zip(some, check.refusals([data for _, data in some]), strict=True):
+                if why is not None:
+                    refused[index] = f"the {self._claims.part} {why}" if isinstance(why, str) else why
+        return refused
+
+    def _answer(self, check: Callable[[bytes], None], data: bytes) -> str | None:
+        try:
+            check(data)
+        except DataError as error:
+            return f"the {self._claims.part} is not of its schema: {error}"
+        return None
+
+    def _check(self, record: "Record", data: bytes) -> Callable[[bytes], None] | str | NotReady:
+        """What checks its data, or why there may be none."""
         header = self._header(record) if record.headers else None
         now = self._clock.monotonic()
         if now - self._since > _REMEMBERED_S or len(self._allowed) >= _MOST:
             self._allowed.clear()
             self._since = now
         check = self._allowed.get((data[:ID_SIZE], None) if header is None else (b"", header))
-        if check is None:
-            found = self._find(data, header)
-            if not callable(found):
-                return found
-            check = found
-        try:
-            check(data)
-        except DataError as error:
-            return f"the {self._claims.part} is not of its schema: {error}"
-        return None
+        return self._find(data, header) if check is None else check
 
     def _header(self, record: "Record") -> bytes | None:
         return last_header([value for name, value in record.headers if name == self._claims.header])
@@ -163,10 +206,7 @@ class PartCheck:
         """Raises SchemaError, and DataError for a path of the header that leads to no message."""
         schema = self._claims.parsed(claim)
         if schema.needs_worker:
-            raise SchemaError(
-                f"schema {claim.key} cannot be checked while records come: some values would keep its regular "
-                "expressions or alternatives busy without a bound"
-            )
+            return ByWorker(self._provider, schema, claim.key, claim.end)
         if claim.path is not None:
             return _Plain(schema.codec(claim.path), claim.end).check
         if self._claims.has_messages(claim):

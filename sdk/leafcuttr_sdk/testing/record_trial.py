@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple, cast
 
 from leafcuttr_sdk.errors import PluginError
-from leafcuttr_sdk.filters import NotReady, Routed, TopicContext
+from leafcuttr_sdk.filters import NeedsThread, NotReady, Routed, TopicContext
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.testing import watch
 from leafcuttr_sdk.testing.context import UndeclaredSettingError
@@ -65,6 +65,7 @@ class Trial:
         self.samples: list[Sample] = []
         self.has_routed = False
         """Whether a verdict was Routed."""
+        self._may_wait = False
 
     def run(self, records: Iterable[Record], *, repeatable: bool) -> Report:
         """Check everything that can be checked: what cannot be made is not called."""
@@ -76,6 +77,7 @@ class Trial:
         call = self._method(instance)
         if call is None:
             return self._notes.report(["made", "called"])
+        self._may_wait = callable(getattr(instance, f"{self._kind.method}_in_thread", None))
         outcomes = [self._look(call, sample) for sample in samples]
         self.has_routed = any(isinstance(one.verdict, Routed) for one in outcomes)
         if repeatable:
@@ -147,6 +149,8 @@ class Trial:
                 "does not wait", f"it {slow}, for {{}}: all that the broker does waits", sample.what
             )
         if one.error is not None:
+            if isinstance(one.error, NeedsThread) and self._may_wait:
+                return Outcome(None, one.error)
             problem = f"{self._kind.method} raised {_told(one.error)} for {{}}: {self._kind.on_error}"
             self._notes.add("exceptions", problem, sample.what)
             return Outcome(None, one.error)

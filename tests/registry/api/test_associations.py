@@ -264,3 +264,32 @@ def test_confluents_client(ask: Asked) -> None:
     assert (found.subject, found.resource_id, found.frozen) == ("py", "id-py", False)
     client.delete_associations("id-py", "topic", ["value"])
     assert client.get_associations_by_resource_name("py", "lkc1", "topic", ["value"]) == []
+
+
+def test_schemas_by_the_associations_of_their_subjects(ask: Asked) -> None:
+    for subject in (":.by:weak", ":.by:none"):
+        ask.register(subject, avro("R"), schemaType="AVRO")
+    ask("POST", "/associations", request("by-1", weak(":.by:weak"), weak(":.by:weak", "key")))
+    body = {**request("by-2", strong()), "resourceNamespace": "by"}
+    assert ask("POST", "/associations", body).status == 200
+
+    def listed(query: str) -> dict[str, list[str]]:
+        found = ask.get(f"/schemas?subjectPrefix=:.by:&{query}")
+        return {
+            each["subject"].rpartition(":")[2]: [
+                one["associationType"] for one in each.get("associations", ())
+            ]
+            for each in found
+        }
+
+    own, shared = {"by-2-value": ["value"]}, {"weak": ["key", "value"]}
+    assert listed("resourceType=topic") == listed("lifecycle=WEAK,strong") == {**own, **shared}
+    assert listed("resourceType=other") == {}
+    assert listed("lifecycle=WEAK") == shared and listed("lifecycle=STRONG") == own
+    assert listed("lifecycle=NONE") == {"none": []}
+    assert listed("lifecycle=NONE&lifecycle=STRONG") == {"none": [], **own}
+    assert listed("associationType=key") == {"weak": ["key"]}
+    assert listed("associationType=key&lifecycle=NONE") == {"none": [], "by-2-value": []}
+    assert listed("resourceType=topic&limit=1") == own
+    assert listed("") == {"none": [], "weak": [], "by-2-value": []}
+    assert code(ask("GET", "/schemas?lifecycle=ODD")) == (400, 400)

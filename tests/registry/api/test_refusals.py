@@ -52,6 +52,8 @@ VERSIONS = "/subjects/r-a/versions"
         ("GET /schemas/ids/99999", None, 40403, "Schema 99999 not found"),
         ("GET /schemas/guids/none", None, 40403, "Schema none not found"),
         ("POST /subjects/r-a", columns("c"), 40403, "Schema not found"),
+        (f"POST {VERSIONS}", {"schema": "a", "schemaType": "avro"}, 42201, "Invalid schema type avro"),
+        (f"POST {VERSIONS}", {"schema": "a", "schemaType": ""}, 42201, "Invalid schema type "),
         (
             "DELETE /subjects/r-deleted",
             None,
@@ -134,6 +136,7 @@ def test_the_place_in_the_schema(ask: Asked, type: str, schema: str, details: st
     assert answer.code == 42201, answer
     assert answer.json["message"].startswith(f"Invalid schema of type {type}, details: ")
     assert details in answer.json["message"], answer
+    assert answer.json["message"].count("line ") <= 1, answer
 
 
 @pytest.mark.parametrize(
@@ -143,6 +146,14 @@ def test_the_place_in_the_schema(ask: Asked, type: str, schema: str, details: st
         (SchemaError("bad", path="M.a"), "bad (at M.a)"),
         (SchemaError("bad", line=3), "bad (line 3)"),
         (SchemaError("M.a is bad", path="M.a", line=3), "M.a is bad (line 3)"),
+        (SchemaError("line 3: bad", line=3), "line 3: bad"),
+        (SchemaError("line 3: bad", path="M.a", line=3), "line 3: bad (at M.a)"),
+        (
+            SchemaError("in the reference x.proto, line 3: bad", path="x.proto", line=3),
+            "in the reference x.proto, line 3: bad",
+        ),
+        (SchemaError("not JSON at line 30, column 3", line=3), "not JSON at line 30, column 3 (line 3)"),
+        (SchemaError("line 3 has no end", line=3), "line 3 has no end"),
         (SchemaError("bad"), "bad"),
     ],
 )

@@ -121,3 +121,11 @@ def test_keywords_that_are_ours(schema: Any, good: Any, bad: Any) -> None:
 
 def test_many_items_are_compared_in_time() -> None:
     ORDER.check(json.dumps({"id": 1, "tags": [{"a": n} for n in range(50_000)]}).encode())
+
+
+@pytest.mark.parametrize("pattern", ["^a$", "^a+", "\\\\d\\\\u{61}"])
+def test_a_pattern_is_told_as_the_schema_has_it(pattern: str) -> None:
+    codec = parse(f'{{"pattern": "{pattern}"}}', {}).codec()
+    with pytest.raises(DataError) as caught:
+        codec.check(b'"b"')
+    assert str(caught.value) == f"at \"$\": 'b' does not match the pattern {pattern}"

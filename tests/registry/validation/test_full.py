@@ -197,10 +197,3 @@ def test_while_the_registry_is_read_records_wait() -> None:
     verdict = filter.filter(Record(value=b"x"))
     assert isinstance(verdict, DeadLetter) and verdict is not DROP
     assert NotReadyError is not None
-
-
-def test_a_schema_that_some_values_would_keep_busy_for_ever(shop: Shop) -> None:
-    topic = shop.topic("busy", value="full")
-    schema = shop.register("busy-value", '{"type":"string","pattern":"^(a+)+$"}', "JSON")
-    with pytest.raises(InvalidRecord, match=f"schema {schema.id} cannot be checked while records come"):
-        shop.broker.produce(topic, framed(schema, b'"' + b"a" * 40 + b'!"'))

@@ -145,7 +145,7 @@ def _run_chain(
 
     if result is None:
         with chain.lock:
-            result = chain.run(batch, log.config)
+            result = chain.run(batch, log.config, may_wait=True)
     passed = result.batch
     if _needs_more(log, passed, rules, now_ms):
         try:

@@ -28,7 +28,7 @@ from leafcuttr.wire.batch import ATTRIBUTES_AT, NO_TIMESTAMP, BatchHeader, parse
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record as Stored
 from leafcuttr.wire.records import decode_records, encode_batch
-from leafcuttr_sdk.filters import DROP, DeadLetter, Routed
+from leafcuttr_sdk.filters import DROP, DeadLetter, NeedsThread, Routed
 from leafcuttr_sdk.records import Record
 from support.chains import TestChain, keep
 from support.logs import (
@@ -585,6 +585,83 @@ def test_a_chain_that_refuses_everything_needs_no_worker(tmp_path: Path) -> None
     log = chained(tmp_path, TestChain(keep, refusal="it is not there"))
     with pytest.raises(ChainError):
         log.stage(memoryview(numbered(1)), Origin.CLIENT, now_ms=NOW)
+
+
+def waits(record: Record) -> Any:
+    raise NeedsThread("it asks another process")
+
+
+def waiting_chain(in_thread: Any, kind: str = "filter", *more: Any, **forget: Any) -> TestChain:
+    """Of one that has to wait, after filters that do not."""
+    if kind == "filter":
+        return TestChain(*more, waits, in_threads={waits: in_thread}, **forget)
+    return TestChain(*more, validators=(waits,), in_threads={waits: in_thread}, **forget)
+
+
+@pytest.mark.parametrize("kind", ["filter", "validator"])
+def test_one_that_has_to_wait_gets_whole_batches_in_a_worker(tmp_path: Path, kind: str) -> None:
+    given: list[Any] = []
+
+    def in_thread(records: Any) -> Any:
+        given.append(records)
+        return records if kind == "filter" else [None] * len(records)
+
+    chain = waiting_chain(in_thread, kind)
+    log = chained(tmp_path, chain)
+    stage_here(log, memoryview(numbered(3)))
+    assert log.chain is not None and not log.chain.needs_thread
+    log.chain._pace = 0.0
+    with pytest.raises(LongWork) as work:
+        log.stage(memoryview(batch := numbered(2)), Origin.CLIENT, now_ms=NOW)
+    assert log.chain.needs_thread and chain.seen == 1
+    log.stage(memoryview(batch), Origin.CLIENT, now_ms=NOW, prepared=work.value.work.do())
+    log.chain._pace = 0.0
+    with pytest.raises(LongWork):
+        log.stage(memoryview(numbered(1)), Origin.CLIENT, now_ms=NOW)
+    assert chain.seen == 1  # it is not tried again
+    assert [[record.value for record in records] for records in given] == [[b"0", b"1", b"2"], [b"0", b"1"]]
+
+
+def test_what_one_that_waits_answers_is_carried_out(tmp_path: Path) -> None:
+    chain = waiting_chain(lambda records: [records[0], DROP, records[2]._replace(value=b"x")])
+    log = chained(tmp_path, chain)
+    append(log, numbered(3), NOW)
+    assert [record.value for record in stored(log)[0][1]] == [b"0", b"x"]
+    log = chained(tmp_path / "v", waiting_chain(lambda records: [None, "no", None], "validator"))
+    with pytest.raises(InvalidRecord) as caught:
+        append(log, numbered(3), NOW)
+    assert [(one.batch_index, one.message) for one in caught.value.record_errors] == [(1, "no")]
+
+
+@pytest.mark.parametrize("in_thread", [lambda records: records[1:], lambda _: 1 / 0, lambda _: None])
+def test_one_that_waits_and_fails_refuses_the_batch(
+    tmp_path: Path, in_thread: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = chained(tmp_path, waiting_chain(in_thread))
+    with pytest.raises(ChainError, match="The record filter f0 of topic t failed"):
+        append(log, numbered(3), NOW)
+    assert "failed at a batch, which is refused" in caplog.text
+
+
+def test_one_that_cannot_wait_has_failed_where_it_asks_for_a_thread(tmp_path: Path) -> None:
+    log = chained(tmp_path, TestChain(waits))
+    with pytest.raises(ChainError):
+        append(log, numbered(1), NOW)
+    assert log.chain is not None and not log.chain.needs_thread
+
+
+def test_records_that_come_to_it_again_are_no_copies(tmp_path: Path) -> None:
+    once = Once()
+    log = chained(tmp_path, waiting_chain(lambda records: records, "filter", once.filter, forget=once.forget))
+    append(log, numbered(1), NOW)
+    assert log.chain is not None
+    log.chain._pace = 0.0
+    more = numbered(3)
+    with pytest.raises(LongWork) as work:
+        log.stage(memoryview(more), Origin.CLIENT, now_ms=NOW)
+    log.stage(memoryview(more), Origin.CLIENT, now_ms=NOW, prepared=work.value.work.do())
+    write_now(log)
+    assert [header.count for header, _ in stored(log)] == [1, 3]
 
 
 def test_two_threads_never_call_one_filter(tmp_path: Path) -> None:

@@ -81,3 +81,12 @@ def test_diff_with_references(schemas: Schemas, ask: Asked) -> None:
     assert done.status == 0, done.err
     done = schemas("diff", "diff-whole", "whole.avsc")
     assert done.status == 1 and "whole.avsc is no" in done.err
+
+
+def test_a_text_that_is_no_schema_has_its_line_once(schemas: Schemas, ask: Asked) -> None:
+    text = 'syntax = "proto3";\nmessage M {\n  int32 a = 1;\n}\n'
+    ask.register("lined", text, schemaType="PROTOBUF")
+    Path("bad.proto").write_text(text.replace("int32", "No"))
+    done = schemas("diff", "lined", "bad.proto")
+    assert done.status == 1 and done.err.endswith(": line 3: No is not defined\n")
+    assert done.err.count("line 3") == 1

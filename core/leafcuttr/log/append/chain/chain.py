@@ -11,6 +11,9 @@ Validators and filters are plain callables here, whatever plugin they come from.
 topic; `lock` keeps two threads from calling them at once. Duplicates and batches that are refused for other reasons do
 not reach the chain (`leafcuttr.log.append.stage`).
 
+One that has to wait for some records raises NeedsThread when it meets the first: from then on the chain runs in worker
+threads, where such a part gets all records of a batch at once.
+
 How a batch is taken apart and made anew is `filtered_batch`; what a filter may return, `verdicts`; what validators get
 that do not need records, `peeking`; those that are not ready to judge, `readiness`. Of a chain that has only validators
 that do not need records no batch is taken apart.
@@ -45,7 +48,7 @@ from leafcuttr.wire.loose_records import LooseRecords, compile_early
 from leafcuttr.wire.record_peek import TooManyHeaders
 from leafcuttr.wire.records import DECOMPRESSED_LIMIT
 from leafcuttr_sdk._described import kind_of
-from leafcuttr_sdk.filters import DROP, DeadLetter, NotReady, Routed
+from leafcuttr_sdk.filters import DROP, DeadLetter, NeedsThread, NotReady, Routed
 from leafcuttr_sdk.peek import Peek, PeekedBatch
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.types import TopicPartition
@@ -69,7 +72,8 @@ class Tally:
 
 class Step(NamedTuple):
     """One validator or filter of a chain. A validator with a `peek` is called once a batch, with what it asks for.
-    `forget` is that of a filter which remembers records."""
+    `forget` is that of a filter which remembers records, `in_thread` what one that may have to wait is called by in a
+    worker thread, with all records."""
 
     name: str
     call: Callable[[Any], Any]
@@ -77,6 +81,7 @@ class Step(NamedTuple):
     part: Part
     peek: Peek | None = None
     forget: Callable[[], None] | None = None
+    in_thread: Callable[[Sequence[Record]], Any] | None = None
 
 
 class ChainResult(NamedTuple):
@@ -111,6 +116,7 @@ class Chain:
         "_filters",
         "_forgets",
         "_has_to_forget",
+        "_may_wait",
         "_pace",
         "_peeks",
         "_post",
@@ -119,6 +125,7 @@ class Chain:
         "_validators",
         "limiter",
         "lock",
+        "needs_thread",
         "readiness",
         "refusal",
         "takes_apart",
@@ -144,6 +151,9 @@ class Chain:
         # Of the worker thread that has the lock: others wait without a thread.
         self.limiter = trio.CapacityLimiter(1)
         self.readiness = Readiness(complain)
+        self.needs_thread = False
+        """Whether a validator or filter has met a record for which it has to wait."""
+        self._may_wait = False  # during a run
         self._validators = tuple(validators)
         self._filters = tuple(filters)
         self._dead_letter_topic = dead_letter_topic
@@ -181,18 +191,18 @@ class Chain:
         """Whether so many records take a moment only, by the time that earlier ones took. Never before each validator
         and filter has seen some: how long it takes is not known."""
         pace = self._pace if self.takes_apart else max(self._pace, SLOWEST_PEEK_S)
-        return not self._untried and count * pace <= _AT_ONCE_S
+        return not self._untried and not self.needs_thread and count * pace <= _AT_ONCE_S
 
     def run_within(
         self, batch: memoryview | bytearray, config: TopicConfig, limit: int | None, most_headers: int
     ) -> ChainResult | None:
         """As `run`; None where the batch has more decompressed bytes than `limit`, or more headers: then no validator
-        or filter has seen a record."""
+        or filter has seen a record. None too where one needs a thread: those that remember records forget them."""
         try:
             return self.run(
                 batch, config, limit=DECOMPRESSED_LIMIT if limit is None else limit, most_headers=most_headers
             )
-        except (DecompressionLimitError, TooManyHeaders):
+        except (DecompressionLimitError, TooManyHeaders, NeedsThread):
             return None
 
     def run(
@@ -202,9 +212,11 @@ class Chain:
         *,
         limit: int = DECOMPRESSED_LIMIT,
         most_headers: float = inf,
+        may_wait: bool = False,
     ) -> ChainResult:
         """Let validators and filters see a whole batch, whose header and CRC have been checked. The batch stays as it
-        is; what comes of it may be another. The caller holds `lock`; any thread.
+        is; what comes of it may be another. The caller holds `lock`; any thread. `may_wait` is whether it is one that
+        `trio.to_thread.run_sync` runs; elsewhere NeedsThread is raised where one has to wait.
 
         Raises InvalidRecord (with `record_errors` where a validator has refused records; or they cannot be read),
         ChainError (one has failed, or the topic takes no records), NotReadyError, MessageTooLarge; with a lower `limit`
@@ -216,6 +228,7 @@ class Chain:
                 f"{self.topic} takes no records", "%s takes no records: %s", self.topic, self.refusal
             )
             raise ChainError(f"Topic {self.topic} takes no records at present: {self.refusal}")
+        self._may_wait = may_wait
         began, worked = perf_counter(), thread_time()
         if self._has_to_forget:
             self._has_to_forget = False
@@ -328,15 +341,31 @@ class Chain:
         """What a validator or filter returns for each record."""
         if self._untried:
             self._untried = [each for each in self._untried if each is not step]
+        if step.in_thread is not None and self._may_wait:
+            return self._call_in_thread(step, step.in_thread, records)
         rest = iter(records)
         returned: list[Any] = []
         try:
             call(step.part, returned.extend, map(step.call, rest))
         except PartError as failed:
+            if step.in_thread is not None and isinstance(failed.cause, NeedsThread):
+                self.needs_thread = True
+                raise failed.cause from None
             self._fail(step, failed.why, len(records) - operator.length_hint(rest) - 1, failed.cause)
         if len(returned) < len(records):
             # It ends the map without an error: the records that follow would be stored unseen.
             self._fail(step, "StopIteration", len(returned))
+        return returned
+
+    def _call_in_thread(
+        self, step: Step, function: Callable[[Sequence[Record]], Any], records: list[Record]
+    ) -> list[Any]:
+        try:
+            returned = call(step.part, _listed, function, records)
+        except PartError as failed:
+            self._fail(step, failed.why, None, failed.cause)
+        if len(returned) != len(records):
+            self._fail(step, f"it returned {len(returned)} answers for {len(records)} records", None)
         return returned
 
     def _look(self, step: Step, batch: PeekedBatch) -> Iterable[tuple[int, Any]]:
@@ -422,3 +451,7 @@ class Chain:
         at = "a batch, which is refused" if index is None else f"record {index} of a batch, which is refused"
         self._failures(PartError(step.part, why, cause, at=at))
         raise ChainError(f"The {step.part.name} failed") from cause
+
+
+def _listed(function: Callable[[Sequence[Record]], Any], records: list[Record]) -> list[Any]:
+    return list(function(tuple(records)))

@@ -1,0 +1,131 @@
+"""Values by schemas that some would keep busy without a bound."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from leafcuttr_registry.checks import values as checks
+from leafcuttr_registry.checks.values import EACH_S, _up_to, check_values
+from leafcuttr_registry.json_schema.schema import parse
+from support.checked_topics import Shop
+from support.fatal_schemas import Fatal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from leafcuttr_sdk import Broker
+
+BUSY = parse('{"type":"string","pattern":"^(a+)+$"}', {})
+GOOD, WRONG, EVIL = b'"aaa"', b'"b"', b'"' + b"a" * 40 + b'!"'
+TOO_LONG = f"takes longer than {EACH_S:g} s to be checked by its schema"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    from leafcuttr_sdk.testing import running_broker
+    from support.registry import SETTINGS
+
+    with running_broker(tmp_path_factory.mktemp("shop"), SETTINGS, ["registry"]) as broker:
+        yield Shop(broker)
+
+
+def checked(shop: Shop, schema: Any, *values: bytes) -> list[str | None]:
+    async def check(broker: Broker) -> list[str | None]:
+        provider: Any = broker.schemas
+        found: list[str | None] = await provider.check_values(schema, values)
+        return found
+
+    return shop.broker.call(check)
+
+
+def test_a_value_that_takes_too_long_is_told_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the alarm is given back."""
+    monkeypatch.setattr(checks, "EACH_S", 0.05)
+    before = signal.getsignal(signal.SIGALRM)
+    told = check_values(BUSY, [GOOD, EVIL, WRONG, GOOD])
+    assert told[:2] == [None, "takes longer than 0.05 s to be checked by its schema"]
+    assert told[2] is not None and told[2].startswith("is not of its schema: at \"$\": 'b' does not match")
+    assert told[3] is None
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_it_ends_when_its_time_is_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "SLICE_S", -1.0)
+    assert check_values(BUSY, [GOOD] * 3) == [None]
+    assert check_values(BUSY, []) == []
+
+
+def test_an_alarm_that_comes_late_raises_nothing() -> None:
+    checks._ring(signal.SIGALRM, None)
+
+
+def test_all_of_them_however_many_slices_that_takes(shop: Shop) -> None:
+    values = [GOOD, EVIL, WRONG, GOOD]
+    told = checked(shop, BUSY, *values)
+    assert told[:2] == [None, TOO_LONG] and told[3] is None
+    assert told[2] is not None and told[2].startswith("is not of its schema: ")
+    assert checked(shop, BUSY) == []
+
+
+def test_time_that_others_have_used_up(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "TOGETHER_S", 0.6)
+    told = checked(shop, BUSY, EVIL, EVIL, GOOD)
+    assert told[:2] == [TOO_LONG] * 2
+    assert told[2] == "comes after others that have used up the time for checks by its schema"
+
+
+def test_more_bytes_have_more_time(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "TOGETHER_S", 0.6)
+    large = b'"' + b"a" * 100_000 + b'"'
+    told = checked(shop, BUSY, EVIL, EVIL, large, GOOD)
+    assert told[3] is None
+
+
+@pytest.mark.parametrize(
+    "value, why",
+    [
+        (b"end", "cannot be checked by its schema: "),
+        (b"hang", "takes too long to be checked by its schema"),
+        (b"large", "needs more memory than it may have to be checked by its schema"),
+    ],
+)
+def test_one_that_ends_the_process_is_found_among_others(
+    shop: Shop, value: bytes, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "_DEADLINE_S", 0.5)
+    monkeypatch.setattr(checks, "TOGETHER_S", 60.0)
+    told = checked(shop, Fatal(), b"", b"", b"bad", value, b"")
+    assert (told[0], told[1], told[2], told[4]) == (None, None, "is not of its schema: it is bad", None)
+    assert told[3] is not None and told[3].startswith(why)
+
+
+def test_how_much_is_sent_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "_MOST_BYTES", 10)
+    values = [b"x" * 4] * 3 + [b"x" * 11] + [b"x"]
+    assert _up_to(values, 0, 9) == values[:2]
+    assert _up_to(values, 2, 9) == values[2:3]
+    assert _up_to(values, 3, 9) == values[3:4]
+    assert _up_to(values, 4, 9) == values[4:]
+    assert _up_to(values, 0, 1) == values[:1]
+
+
+def test_a_batch_that_waits_for_others_in_vain(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    from leafcuttr_sdk.schemas import SchemaProviderError
+
+    monkeypatch.setattr(checks, "WAIT_S", -1.0)
+
+    async def check(broker: Broker) -> Any:
+        import trio
+
+        provider: Any = broker.schemas
+        turns = provider.registry.checks._turns
+        async with turns.take(checks.Limit(trio.current_time() + 60), short=False):
+            with pytest.raises(SchemaProviderError):
+                await provider.check_values(BUSY, [GOOD])
+        return await provider.check_values(BUSY, [])
+
+    assert shop.broker.call(check) == []
