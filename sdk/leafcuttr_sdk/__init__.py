@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         current_principal,
     )
     from leafcuttr_sdk.broker import EARLIEST, LATEST, Broker
+    from leafcuttr_sdk.children import Child, ChildError, Restart
     from leafcuttr_sdk.cli import (
         CliCommand,
         CommandContext,
@@ -136,6 +137,7 @@ _PLACES: Final = {
     "BearerToken Challenge Credentials ExchangeAuthenticator NameAndPassword PeerCertificate Principal "
     "Refused act_for authentication_settings current_principal",
     "broker": "EARLIEST LATEST Broker",
+    "children": "Child ChildError Restart",
     "cli": "CliCommand CommandContext admin_server_option bootstrap_server_options command_context complete_groups "
     "complete_topics json_option",
     "cluster": "Cluster Endpoint",
@@ -189,6 +191,8 @@ __all__ = [
     "BrokerError",
     "ByteStream",
     "Challenge",
+    "Child",
+    "ChildError",
     "CliCommand",
     "Clock",
     "Cluster",
@@ -261,6 +265,7 @@ __all__ = [
     "Request",
     "ResolvedReference",
     "Response",
+    "Restart",
     "Routed",
     "SchemaCodec",
     "SchemaError",

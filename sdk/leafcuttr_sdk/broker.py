@@ -10,14 +10,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
 
+from leafcuttr_sdk.children import Restart
 from leafcuttr_sdk.producer import DEFAULT_MAX_BYTES
 from leafcuttr_sdk.records import Appended, Fetched, NewBatch, Produced, RawRead, Record
 from leafcuttr_sdk.types import Clock, TopicPartition
 
 if TYPE_CHECKING:
+    import os
+
     import trio
 
     from leafcuttr_sdk.authentication import Authentication
+    from leafcuttr_sdk.children import Child
     from leafcuttr_sdk.cluster import Cluster
     from leafcuttr_sdk.consumer import Consumer
     from leafcuttr_sdk.errors import BrokerError
@@ -277,6 +281,38 @@ class Broker(Protocol):
         must not be changed until it returns. Cancelled: the process is ended, so what the function has done by then
         is done.
         """
+        ...
+
+    def child(
+        self,
+        name: str,
+        command: "Sequence[str | os.PathLike[str]]",
+        *,
+        environment: Mapping[str, str | None] | None = None,
+        folder: "str | os.PathLike[str] | None" = None,
+        stop_s: float = 10.0,
+        memory_bytes: int | None = None,
+        restart: Restart = Restart.ALWAYS,
+    ) -> "AbstractAsyncContextManager[Child]":
+        """Run a program beside the broker for as long as the context lasts. `name` is for the log, `/health`
+        (`child:<plugin>:<name>`) and metrics; no two children of a plugin have one at a time.
+
+        It has the broker's environment but for `KAFKA_*`, and what `environment` sets or, by None, takes out; it runs
+        in `folder`, and reads nothing (`/dev/null`). What it prints goes into the log of the plugin line by line: a
+        longer line is cut at 2000 characters, and of more than 1000 at once, or 100 a second for longer, the rest is
+        left out and counted. One that prints more than the broker reads waits.
+
+        It is started again when it ends (`restart`), after the pauses that failing services have: half a second at
+        first, a minute at most. Once it ends, what it has started ends too, also what has left its process group; as it
+        does when all of them together have more than `memory_bytes`, of which they share is counted once. That is
+        checked twice a second, and for short of memory the kernel ends them before the broker.
+
+        At the end of the context it gets SIGTERM, it alone, and after `stop_s` seconds it and all that it has started
+        are killed. A broker that stops waits for that, beyond what its services may take. A broker that ends in any
+        other way, by SIGKILL too, takes all of them with it at once.
+
+        Raises, when it is entered: ChildError where the program cannot be started, ValueError for a name that is taken,
+        an empty command, or a limit that is not above 0."""
         ...
 
     async def record_filters(self, names: Sequence[str], topic: str) -> "FilterChain":

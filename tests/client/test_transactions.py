@@ -29,6 +29,7 @@ from leafcuttr_sdk.types import TopicPartition
 from support.broker_process import running_broker
 from support.cutting_proxy import CuttingProxy
 from support.remote_peers import new_batch, peer_at, read_to
+from support.transactional import lower_transaction_version
 from support.waiting import eventually, within
 
 OpenPeer = Callable[..., AbstractAsyncContextManager[Peer]]
@@ -319,16 +320,6 @@ async def test_without_the_newer_version_of_transactions(tmp_path: Path) -> None
             ):
                 await peer.create_topic(test.__name__, partitions=3)
                 await test(peer, test.__name__)
-
-
-def lower_transaction_version(address: str) -> None:
-    from leafcuttr.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-    from support.wire_client import WireClient
-
-    update = FeatureUpdateKey(feature="transaction.version", max_version_level=1, upgrade_type=2)
-    with WireClient(address) as client:
-        answer = client.ask(UpdateFeaturesRequest(timeout_ms=10_000, feature_updates=[update]), 1)
-    assert not answer.error_code, answer
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 12))])

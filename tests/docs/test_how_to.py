@@ -85,6 +85,7 @@ def test_tls(tmp_path: Path) -> None:
         ("embed.md", 2),
         ("plugins.md", 7),
         ("plugin-services.md", 8),
+        pytest.param("plugin-children.md", 3, marks=pytest.mark.long),
         ("plugin-examples.md", 8),
         ("plugin-ports.md", 4),
         ("plugin-batches.md", 8),

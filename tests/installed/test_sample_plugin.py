@@ -110,7 +110,11 @@ def test_it_is_listed_and_described(installed: Environment, tmp_path: Path) -> N
         installed.run("leafcuttr", "plugins", "describe", "greenhouse", "--json", *zones, cwd=tmp_path)
     )
     assert [one["name"] for one in named["record_filters"]] == ["plausible", "zone-east"]
-    assert [one["name"] for one in described["services"]] == ["greenhouse", "greenhouse-page"]
+    assert [one["name"] for one in described["services"]] == [
+        "greenhouse",
+        "greenhouse-page",
+        "greenhouse-lamp",
+    ]
     assert [one["name"] for one in described["record_filters"]] == ["plausible"]
     assert [one["name"] for one in described["produce_validators"]] == ["readings"]
     assert [(one["name"], one["makes_records"]) for one in described["record_formats"]] == [("reading", True)]

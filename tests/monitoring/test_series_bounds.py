@@ -4,9 +4,10 @@ broker and its HTTP proxy, after peers that choose all that a peer can choose.""
 from __future__ import annotations
 
 import logging
+import sys
 from collections import defaultdict
 from collections.abc import Collection
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from leafcuttr.log.append.chain.chain import Tally
 from leafcuttr.metrics.added import AddedMetrics
 from leafcuttr.metrics.catalog import METRICS
 from leafcuttr.metrics.reference import LABELS
+from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.plugins.serving.ends import ConnectionEnd
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.chains import FILTERS, VALIDATORS
@@ -35,6 +37,7 @@ from leafcuttr.wire.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from leafcuttr_sdk import Plugin
 from leafcuttr_sdk.metrics import LONGEST_LABEL, MOST_SAMPLES, MOST_SERIES, OTHER, MetricReading, gauge
 from support.http_proxy import Running, running
 from support.logs import batch
@@ -59,6 +62,7 @@ CLOSED: dict[str, Collection[str]] = {
     "partition": NUMBER | {OTHER},
     "generation": {"0", "1", "2"},
     "service": {"http"},
+    "child": {"sleeper"},
     "plugin": {"filters", "forward", "http", "mqtt", "registry"},
     "verdict": {"kept", "changed", "dropped", "dead_letter", "accepted", "refused"},
     # Of the HTTP proxy
@@ -84,7 +88,7 @@ COUNTED = {
 async def test_what_clients_choose_becomes_no_series_without_bound(tmp_path: Path) -> None:
     bounds = {"lc.metrics.max.partitions": MOST, "lc.metrics.max.group.partitions": MOST}
     settings: dict[str, str | int] = {**bounds, "auto.create.topics.enable": "true", "num.partitions": 1}
-    async with running(tmp_path / "data", broker=settings) as proxy:
+    async with running(tmp_path / "data", broker=settings) as proxy, child_of_a_plugin(proxy):
         await hostile_round(proxy, 0)
         first = await series(proxy)
         assert_bounded(first)
@@ -112,6 +116,12 @@ def test_every_label_is_on_the_page_and_has_a_bound() -> None:
     of_core = {label for metric in METRICS.values() for label in metric.labels}
     assert of_core == LABELS.keys()
     assert of_core <= CLOSED.keys() | COUNTED.keys()
+
+
+def child_of_a_plugin(proxy: Running) -> AbstractAsyncContextManager[object]:
+    """Its names are the plugin's, so clients choose none."""
+    view = make_broker_view(proxy.core, Plugin("http", 1))
+    return view.child("sleeper", [sys.executable, "-c", "import time; time.sleep(600)"])
 
 
 async def series(proxy: Running) -> dict[str, list[dict[str, str]]]:

@@ -15,6 +15,7 @@ from leafcuttr.embedded import open_broker
 from leafcuttr.errors import ConfigError
 from leafcuttr_sdk import API_MINOR, hooks
 from support.installed import SAMPLE
+from support.waiting import eventually
 
 PREFIX = "lc.plugin.greenhouse"
 
@@ -60,6 +61,15 @@ async def test_it_is_served_at_three_listeners(
             await stream.send_all(b"nonsense\n")
             assert (await stream.receive_some()).startswith(b"error: ")
     assert caplog.text == ""
+
+
+async def test_its_program_runs_beside_the_broker(
+    greenhouse: ModuleType, given: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "leafcuttr.plugin.greenhouse")
+    async with open_broker({**given, f"{PREFIX}.lamp": "true"}, plugins=[greenhouse]):
+        await eventually(lambda: "lamp: the lamp north is on" in caplog.messages, "the lamp")
+    assert caplog.messages[-1] == "lamp: the lamp is off"
 
 
 async def test_a_member_of_its_family_is_checked(greenhouse: ModuleType, given: dict[str, str]) -> None:

@@ -69,3 +69,14 @@ async def begin(send: Send, transactional_id: str = "id", topic: str = "t") -> P
 
 def end_request(producer: Producer, *, commit: bool) -> EndTxnRequest:
     return EndTxnRequest(**producer._asdict(), committed=commit)
+
+
+def lower_transaction_version(address: str) -> None:
+    """A broker's `transaction.version` becomes 1: partitions and groups are added before the first write."""
+    from leafcuttr.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+    from support.wire_client import WireClient
+
+    update = FeatureUpdateKey(feature="transaction.version", max_version_level=1, upgrade_type=2)
+    with WireClient(address) as client:
+        answer = client.ask(UpdateFeaturesRequest(timeout_ms=10_000, feature_updates=[update]), 1)
+    assert not answer.error_code, answer

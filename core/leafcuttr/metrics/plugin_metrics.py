@@ -29,6 +29,26 @@ BLOCKS = counter(
     "service",
 )
 
+CHILD_UP = gauge(
+    "leafcuttr_plugin_child_up",
+    "1 while a program that a plugin runs beside the broker runs, 0 while it starts, pauses after it has ended, or is "
+    "done.",
+    "plugin",
+    "child",
+)
+CHILD_RESTARTS = counter(
+    "leafcuttr_plugin_child_restarts_total",
+    "How often a program that a plugin runs has been started again after it had ended.",
+    "plugin",
+    "child",
+)
+CHILD_MEMORY = gauge(
+    "leafcuttr_plugin_child_memory_bytes",
+    "Memory of a program that a plugin runs, and of all that it has started, in bytes, some seconds ago at most.",
+    "plugin",
+    "child",
+)
+
 SERVED = gauge(
     "leafcuttr_plugin_connections",
     "Connections that are open, by listener of a plugin (the prefix of its settings) that the broker serves.",
@@ -118,6 +138,9 @@ METRICS = (
     UP,
     RESTARTS,
     BLOCKS,
+    CHILD_UP,
+    CHILD_RESTARTS,
+    CHILD_MEMORY,
     SERVED,
     SERVED_ACCEPTED,
     SERVED_REFUSED,

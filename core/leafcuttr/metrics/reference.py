@@ -59,6 +59,7 @@ LABELS: Final = {
     "plugin": "The name of a plugin that is installed.",
     "version": "The version of such a plugin, or of the broker.",
     "service": "The name of a service of a plugin.",
+    "child": "The name of a program that a plugin runs beside the broker.",
     "filter": "The name of a record filter that a plugin brings.",
     "validator": "The name of a produce validator that a plugin brings.",
     "verdict": "What the help of the metric names.",

@@ -58,7 +58,7 @@ async def activate(
     supervisor = None
     while supervisor is None:
         try:
-            supervisor = Supervisor(planned, containment=containment)
+            supervisor = Supervisor(planned, containment=containment, children=core.plugged.children_of)
         except CannotStart as error:
             _take_back(core, error.plugin)
             planned = [one for one in planned if one.plugin != error.plugin]

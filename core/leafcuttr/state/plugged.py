@@ -156,6 +156,32 @@ class Workers(Protocol):
         ...
 
 
+class ChildState(Protocol):
+    """How a program that a plugin runs fares: see `leafcuttr_sdk.children.Child`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def plugin(self) -> str: ...
+    @property
+    def up(self) -> bool: ...
+    @property
+    def is_done(self) -> bool:
+        """It has ended well, and is not started again."""
+        ...
+
+    @property
+    def trouble(self) -> str: ...
+    @property
+    def restarts(self) -> int: ...
+    @property
+    def memory_bytes(self) -> int: ...
+    @property
+    def stop_s(self) -> float:
+        """How long it may take to end."""
+        ...
+
+
 class Plugged:
     """`found` are all plugins, whatever became of them. `listeners` are those that plugins have bound, by the prefix of
     their settings, `served` those of them that the broker serves, `counts` of every one that it has served, and
@@ -165,7 +191,8 @@ class Plugged:
     `record_filters` makes filters outside of topics' chains, by their names, for a topic; any thread.
     `failures` logs what parts of plugins raise. Within `starting()` they may hold the loop for as long as before the
     broker serves: `plugins check` makes services there for the first time. `workers` are there from their first use on,
-    in `background`, which is open from before the first service runs until after the last."""
+    in `background`, which is open from before the first service runs until after the last. `children` are the programs
+    that plugins run, by plugin and name."""
 
     def __init__(self) -> None:
         self.failures = Failures()
@@ -187,6 +214,7 @@ class Plugged:
         self.record_filters: Callable[[Sequence[str], str], FilterChain] | None = None
         self.background: trio.Nursery | None = None
         self.workers: Workers | None = None
+        self.children: dict[tuple[str, str], ChildState] = {}
         self._left = False
 
     @cached_property
@@ -199,6 +227,10 @@ class Plugged:
     def counts_of(self, plugin: str, prefix: str) -> ServedCounts:
         """Those of the listener with this prefix."""
         return self.counts.setdefault(prefix, ServedCounts(plugin))
+
+    def children_of(self, plugin: str) -> list[ChildState]:
+        """The programs that a plugin runs."""
+        return [child for child in list(self.children.values()) if child.plugin == plugin]
 
     def holder(self) -> LoopHolder | None:
         """Which part of a plugin holds the event loop, if one does. Any thread."""

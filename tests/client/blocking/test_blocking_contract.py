@@ -13,6 +13,7 @@ from leafcuttr_sdk.testing.blocking_peer_checks import BLOCKING_PROMISES, blocki
 from support import jars
 from support.broker_process import running_broker
 from support.real_kafka import real_kafka
+from support.transactional import lower_transaction_version
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +33,13 @@ def check(address: str, *promises: str) -> None:
 @pytest.mark.parametrize("promise", list(BLOCKING_PROMISES))
 def test_leafcuttr(ours: str, promise: str) -> None:
     check(ours, promise)
+
+
+@pytest.mark.long
+def test_leafcuttr_with_the_older_version_of_transactions(tmp_path: Path) -> None:
+    with running_broker(tmp_path) as broker:
+        lower_transaction_version(broker.address)
+        check(broker.address, *BLOCKING_PROMISES)
 
 
 @pytest.mark.long

@@ -9,8 +9,8 @@ older one InitProducerId raises it.
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from math import inf
-from typing import Final
+from math import inf, isfinite
+from typing import Any, Final
 
 import trio
 
@@ -31,6 +31,7 @@ _EMPTY: Final = frozenset({"Empty"})
 """The state of an epoch in which nothing was added to a transaction."""
 _UNUSED: Final = _EMPTY | {"CompleteCommit", "CompleteAbort"}
 """Where the end of a transaction raises the epoch, that of the last one stands beside the new epoch."""
+_ABORTED: Final = frozenset({"PrepareEpochFence", "PrepareAbort", "CompleteAbort"})
 
 
 @asynccontextmanager
@@ -67,6 +68,7 @@ class SharedProducer(RemoteProducer):
 
     def resume(self, transaction: SharedTransaction) -> None:
         """Go on with this one, which another owner has begun."""
+        self._check_id()
         self.identity = ProducerIdentity(transaction.producer_id, transaction.epoch)
         self.versions = TransactionVersions(transaction.version)
         self._opened(transaction, -inf)
@@ -156,29 +158,37 @@ class SharedProducer(RemoteProducer):
             ) from self._failure
 
     async def _failed(self, error: BrokerError) -> BrokerError:
-        """What an error means; after it the transaction can only be aborted, or is over.
-
-        An owner that has lost its epoch does not take another one, whatever the reason: where nothing was written yet,
-        nobody can tell a transaction that was aborted for its time from an id that another owner has taken."""
+        """What an error means; after it the transaction can only be aborted, or is over."""
         self._failure = error
         if error.code not in NOT_OURS:
             return error
-        now = await self._described()
-        if now == self.identity:
-            return error
+        state = await described(self.calls, self.transactional_id)
+        return error if state is not None and self._is_ours(state) else self._gone(state)
+
+    def _gone(self, state: Any | None) -> BrokerError:
+        """The coordinator has another epoch, or says that it has.
+
+        An owner that has lost its epoch does not take another one, whatever the reason: where nothing was written yet,
+        nobody can tell a transaction that was aborted for its time from an id that another owner has taken."""
         self._fenced, self._shared = True, None
         overdue = trio.current_time() - self._began_at >= self.timeout_ms / 1000
-        if overdue and (now is None or self._is_abort_of_ours(now)):
-            self._lost = self.timed_out()
+        if state is None:
+            timed_out = overdue and isfinite(self._began_at)
         else:
-            self._lost = self.fenced()
+            now = ProducerIdentity(state.producer_id, state.producer_epoch)
+            timed_out = overdue and state.transaction_state in _ABORTED and self._is_abort_of_ours(now)
+        self._lost = self.timed_out() if timed_out else self.fenced()
         return self._lost
+
+    def _is_ours(self, state: Any) -> bool:
+        return (state.producer_id, state.producer_epoch) == self.identity
 
     async def _check_written(self, written: Mapping[TopicPartition, int]) -> None:
         """Raises TransactionAborted, unless each partition has as many records of this epoch as it is to have."""
         state = await described(self.calls, self.transactional_id)
-        ours = state is not None and (state.producer_id, state.producer_epoch) == self.identity
-        partitions = set(written) | (partitions_of(state) if ours else set())
+        if state is not None and not self._is_ours(state):
+            raise self._gone(state)
+        partitions = set(written) | (set() if state is None else partitions_of(state))
         try:
             found = await records_written(self.calls, self.identity, partitions)
         except BrokerError as error:
@@ -197,8 +207,5 @@ class SharedProducer(RemoteProducer):
     async def _is_empty(self) -> bool:
         """Whether nothing was added to the transaction, which is still ours: that has no end (KIP-98)."""
         state = await described(self.calls, self.transactional_id)
-        return (
-            state is not None
-            and (state.producer_id, state.producer_epoch) == self.identity
-            and state.transaction_state in (_UNUSED if self.versions.adds_by_itself else _EMPTY)
-        )
+        unused = _UNUSED if self.versions.adds_by_itself else _EMPTY
+        return state is not None and self._is_ours(state) and state.transaction_state in unused

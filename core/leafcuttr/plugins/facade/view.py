@@ -15,13 +15,17 @@ from leafcuttr.plugins.facade.topics import TopicsView
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr.state.identity import of_plugin
 from leafcuttr_sdk import Clock
+from leafcuttr_sdk.children import Restart
 from leafcuttr_sdk.producer import DEFAULT_MAX_BYTES
 
 if TYPE_CHECKING:
+    import os
+
     from leafcuttr.plugins.facade.producer.unread import UnreadFailures
     from leafcuttr_sdk import (
         Authentication,
         Broker,
+        Child,
         Cluster,
         Consumer,
         FilterChain,
@@ -211,6 +215,23 @@ class BrokerView:
             self._core, self._name, function, arguments, deadline_s=deadline_s, memory_bytes=memory_bytes
         )
         return result
+
+    def child(
+        self,
+        name: str,
+        command: "Sequence[str | os.PathLike[str]]",
+        *,
+        environment: Mapping[str, str | None] | None = None,
+        folder: "str | os.PathLike[str] | None" = None,
+        stop_s: float = 10.0,
+        memory_bytes: int | None = None,
+        restart: Restart = Restart.ALWAYS,
+    ) -> "AbstractAsyncContextManager[Child]":
+        self._core.runtime.descriptors.import_late("leafcuttr.plugins.children.supervised")
+        from leafcuttr.plugins.children.supervised import ChildOptions, open_child
+
+        options = ChildOptions(name, tuple(command), environment or {}, folder, stop_s, memory_bytes, restart)
+        return open_child(self._core.plugged, self._name, options)
 
     async def record_filters(self, names: Sequence[str], topic: str) -> "FilterChain":
         from leafcuttr.plugins.filters import record_filters

@@ -10,7 +10,7 @@ KeyboardInterrupt where that is the program's (`runtime.plugin_parts`).
 
 import contextvars
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +27,7 @@ from leafcuttr_sdk.services import Service
 
 if TYPE_CHECKING:
     from leafcuttr.plugins.containment import Containment
+    from leafcuttr.state.plugged import ChildState
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class SupervisedService:
         needs: Sequence["SupervisedService"],
         backoff: Backoff,
         containment: "Containment | None" = None,
+        children: "Callable[[str], Sequence[ChildState]]" = lambda _: (),
     ) -> None:
         self.plugin: Final = planned.plugin
         self.part: Final = Part(planned.plugin, f"service {planned.spec.name}")
@@ -60,6 +62,7 @@ class SupervisedService:
         self.left = False
         self._planned = planned
         self._containment = containment
+        self._children = children
         self._backoff = backoff
         self._scope: Final = trio.CancelScope()
         self._stopping = False
@@ -93,15 +96,19 @@ class SupervisedService:
         trio.lowlevel.spawn_system_task(self._live, name=f"the {self}", context=contextvars.copy_context())
 
     async def stop(self) -> None:
-        """Cancel it, and wait until it has ended. One that takes longer than `STOP_S` is named and left."""
+        """Cancel it, and wait until it has ended. One that takes longer than `STOP_S`, beside what the programs that
+        its plugin runs may take, is named and left."""
         self._stopping = True
+        patience_s = STOP_S + max((child.stop_s for child in self._children(self.plugin)), default=0.0)
         self._scope.cancel()
-        with trio.move_on_after(STOP_S):
+        with trio.move_on_after(patience_s):
             await self.ended.wait()
         if not self.ended.is_set():
             self.left = True
             self.ended.set()
-            logger.error("the %s has not ended %.0f s after it was told to: it is left behind", self, STOP_S)
+            logger.error(
+                "the %s has not ended %.0f s after it was told to: it is left behind", self, patience_s
+            )
 
     async def _live(self) -> None:
         try:

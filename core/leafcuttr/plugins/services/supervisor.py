@@ -6,7 +6,7 @@ port is taken does. What fails later, or in any other way, is tried again, and h
 """
 
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,7 @@ from leafcuttr.plugins.services.service import READY_S, SupervisedService
 
 if TYPE_CHECKING:
     from leafcuttr.plugins.containment import Containment
+    from leafcuttr.state.plugged import ChildState
 
 # Beside what the service itself may take: one that cannot be cancelled must not keep the broker from starting.
 _PATIENCE_S: Final = 1.0
@@ -33,13 +34,14 @@ class Supervisor:
         *,
         chance: random.Random | None = None,
         containment: "Containment | None" = None,
+        children: "Callable[[str], Sequence[ChildState]]" = lambda _: (),
     ) -> None:
-        """Raises CannotStart: see `in_order`."""
+        """`children` are the programs that a plugin runs. Raises CannotStart: see `in_order`."""
         chance = random.Random() if chance is None else chance
         made: dict[str, SupervisedService] = {}
         for one in in_order(planned):
             needs = [made[need] for need in dict.fromkeys(one.spec.needs)]
-            made[one.spec.name] = SupervisedService(one, needs, Backoff(chance), containment)
+            made[one.spec.name] = SupervisedService(one, needs, Backoff(chance), containment, children)
         self.services: Final = list(made.values())
         self._containment = containment
 

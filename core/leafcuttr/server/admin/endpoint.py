@@ -48,6 +48,7 @@ class AdminEndpoint:
         self.router.add("/health/ready", self._ready, "200 while the broker serves, else 503")
         for check in plugged.health_checks(broker.plugged):
             self.health.add(check)
+        self.health.add_passing(lambda: plugged.child_checks(broker.plugged))
         plugged.add_routes(broker.plugged, self.router)
 
     async def _index(self, _: Request) -> Response:

@@ -4,7 +4,7 @@ A check that is `required` decides whether the broker is ready to serve; any oth
 it serves, and an operator should see to it. A check is synchronous and quick: it reports what is known already.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from leafcuttr.server.listener import Connections
 from leafcuttr.state.broker import Broker
@@ -14,10 +14,11 @@ FINE = Finding(True)
 
 
 class HealthTable:
-    """All checks, in the order in which they were added."""
+    """All checks, in the order in which they were added, and behind them those that come and go."""
 
     def __init__(self) -> None:
         self._checks: dict[str, HealthCheck] = {}
+        self._passing: Callable[[], Iterable[HealthCheck]] = tuple
 
     def add(self, check: HealthCheck) -> None:
         """Raises ValueError if there is one of that name."""
@@ -25,9 +26,13 @@ class HealthTable:
             raise ValueError(f"there is a health check {check.name!r} already")
         self._checks[check.name] = check
 
+    def add_passing(self, checks: Callable[[], Iterable[HealthCheck]]) -> None:
+        """`checks` gives those that there are at the time; none of them is required."""
+        self._passing = checks
+
     def findings(self) -> Mapping[HealthCheck, Finding]:
         """Run all checks. One that raises is not fine."""
-        return {check: _finding(check) for check in self._checks.values()}
+        return {check: _finding(check) for check in (*self._checks.values(), *self._passing())}
 
     def missing(self) -> list[str]:
         """The required checks that are not fine: why the broker is not ready."""

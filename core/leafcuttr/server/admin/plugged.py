@@ -13,7 +13,7 @@ from leafcuttr.metrics.counts import Distribution
 from leafcuttr.runtime.described import first_line
 from leafcuttr.runtime.plugin_parts import Failures, Part, PartError, call, call_async
 from leafcuttr.server.admin.router import Request, Response, Router, problem
-from leafcuttr.state.plugged import Plugged, ServiceState
+from leafcuttr.state.plugged import ChildState, Plugged, ServiceState
 from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.admin import AdminRoute, Finding, HealthCheck
 from leafcuttr_sdk.metrics import LONGEST_LABEL, MOST_SAMPLES, Metric, MetricReading
@@ -72,6 +72,27 @@ def _check_of(service: ServiceState) -> Callable[[], Finding]:
             return Finding(False, service.trouble or "it is starting")
         waits_for = service.waits_for
         return Finding(False, f"it waits for {waits_for}") if waits_for else Finding(True)
+
+    return check
+
+
+def child_checks(plugged: Plugged) -> Iterator[HealthCheck]:
+    """A check for each program that a plugin runs now."""
+    for child in list(plugged.children.values()):
+        yield HealthCheck(
+            f"child:{child.plugin}:{child.name}",
+            f"the program {child.name} of plugin {child.plugin} runs",
+            _check_of_child(child),
+        )
+
+
+def _check_of_child(child: ChildState) -> Callable[[], Finding]:
+    def check() -> Finding:
+        if child.up:
+            return Finding(True)
+        if child.is_done:
+            return Finding(True, "it has ended")
+        return Finding(False, child.trouble or "it is starting")
 
     return check
 

@@ -19,7 +19,7 @@ from leafcuttr.metrics.catalog import METRICS
 from leafcuttr.server.admin.gathering import Families, Gathered, ReadMetric, Sample
 from leafcuttr.server.admin.names import Traffic
 from leafcuttr.state import chains
-from leafcuttr.state.plugged import ServedCounts, ServiceState
+from leafcuttr.state.plugged import ChildState, ServedCounts, ServiceState
 from leafcuttr.version import __version__
 from leafcuttr.wire.api import APIS
 from leafcuttr_sdk.metrics import OTHER, Metric
@@ -214,6 +214,20 @@ def _service(metric: Metric, value: Callable[[ServiceState], float]) -> None:
 _service(plugins.UP, lambda service: service.up)
 _service(plugins.RESTARTS, lambda service: service.restarts)
 _service(plugins.BLOCKS, lambda service: service.blocks)
+
+
+def _child(metric: Metric, value: Callable[[ChildState], float]) -> None:
+    _reads(metric)(
+        lambda gathered: (
+            ((each.plugin, each.name), value(each))
+            for each in list(gathered.broker.plugged.children.values())
+        )
+    )
+
+
+_child(plugins.CHILD_UP, lambda child: child.up)
+_child(plugins.CHILD_RESTARTS, lambda child: child.restarts)
+_child(plugins.CHILD_MEMORY, lambda child: child.memory_bytes)
 
 
 def _served(metric: Metric, value: Callable[[ServedCounts], float]) -> None:

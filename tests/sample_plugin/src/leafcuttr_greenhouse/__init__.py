@@ -40,13 +40,14 @@ LOWEST = f"{PREFIX}.lowest"
 HIGHEST = f"{PREFIX}.highest"
 ZONE = f"{PREFIX}.zone.<sensor>"
 
+LAMP = f"{PREFIX}.lamp"
 WEBSOCKET = f"{PREFIX}.ws"
 
 PLUGIN = Plugin(
     "greenhouse",
     1,
     "readings of a greenhouse, by line and by record",
-    api_minor=1,  # the first with what serves WebSockets
+    api_minor=2,  # the first with programs beside the broker
     stops_start=(StartFailure.LEFT_OUT, StartFailure.TAKEN, StartFailure.REFUSED),
     optional_hooks=("leafcuttr_register_panels",),
 )
@@ -55,6 +56,9 @@ PLUGIN = Plugin(
 def leafcuttr_register_settings() -> Iterable[Setting]:
     yield Setting(TOPIC, Type.STRING, "greenhouse", "The topic that readings by line go to.")
     yield Setting(TOKEN, Type.PASSWORD, None, "What stations prove that they know.")
+    yield Setting(
+        LAMP, Type.BOOLEAN, False, "Whether the program that controls the lamp runs beside the broker."
+    )
     yield Setting(
         ZONE, Type.STRING, None, "The zone of this sensor, for the header `zone`.", check_member=_why_no_zone
     )
@@ -86,6 +90,7 @@ def leafcuttr_register_services() -> Iterable[ServiceSpec]:
 
     yield ServiceSpec("greenhouse", make)
     yield ServiceSpec("greenhouse-page", _make_page, needs=("greenhouse",))
+    yield ServiceSpec("greenhouse-lamp", _make_lamp)
 
 
 def _make_page(broker: Broker) -> Service:
@@ -96,6 +101,16 @@ def _make_page(broker: Broker) -> Service:
     from leafcuttr_greenhouse.page import Page
 
     return Page(broker)
+
+
+def _make_lamp(broker: Broker) -> Service:
+    if not broker.settings.bool(LAMP):
+        from leafcuttr_greenhouse.closed import Closed
+
+        return Closed()
+    from leafcuttr_greenhouse.lamp import Lamp
+
+    return Lamp(broker)
 
 
 def leafcuttr_register_authenticators(broker: Broker) -> Iterable[AuthenticatorSpec]:
