@@ -31,6 +31,7 @@ def test_the_lazy_packages_are_those_that_are_known() -> None:
         "leafcuttr_sdk",
         "leafcuttr_sdk.batches",
         "leafcuttr_sdk.conditions",
+        "leafcuttr_sdk.http_schemas",
         "leafcuttr_sdk.testing",
         "leafcuttr_sdk.web",
     ]

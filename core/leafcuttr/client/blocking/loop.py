@@ -20,7 +20,7 @@ from typing import Any, Final, Self, TypeVar, TypeVarTuple
 import trio
 
 T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
+Arguments = TypeVarTuple("Arguments")
 
 _CANCELLED_S: Final = 5.0
 """How long a call that was interrupted is waited for."""
@@ -48,7 +48,7 @@ class LoopThread:
     ) -> None:
         self.close()
 
-    def run(self, function: Callable[[*Ts], Awaitable[T]], *arguments: *Ts) -> T:
+    def run(self, function: Callable[[*Arguments], Awaitable[T]], *arguments: *Arguments) -> T:
         """What the function returns or raises. RuntimeError once the loop is closed."""
         scope = trio.CancelScope()
 
@@ -58,7 +58,7 @@ class LoopThread:
 
         return self._result(called, scope)
 
-    def call(self, function: Callable[[*Ts], T], *arguments: *Ts) -> T:
+    def call(self, function: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
         """What a function returns or raises that waits for nothing, in one turn of the loop."""
 
         async def called() -> T:

@@ -23,7 +23,7 @@ from leafcuttr.log.cleaner.checkpoint import CleanerCheckpoint
 from leafcuttr.log.cleaner.job import Cleaned, Done, Failed, KnownProducer, Round, cleaned_of
 from leafcuttr.log.cleaner.policy import Cleanable, cleanable, groups
 from leafcuttr.log.cleaner.swap import announce, exchange, withdraw
-from leafcuttr.log.cleaner.worker import Child, ChildEndedError
+from leafcuttr.log.cleaner.worker import CleaningProcess, ChildEndedError
 from leafcuttr.log.files.failed_sync import sync_directory
 from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.layout.suffixes import CLEANED, SWAP
@@ -79,9 +79,9 @@ class Cleaner:
         self._clock = clock
         self._pool = pool
         self._secure = secure
-        self._idle: list[Child] = []
+        self._idle: list[CleaningProcess] = []
         self._working: dict[TopicPartition, trio.CancelScope] = {}
-        self._children: set[Child] = set()
+        self._children: set[CleaningProcess] = set()
         self._postponed: set[TopicPartition] = set()
         self._warned: set[TopicPartition] = set()
         self._changed = trio.Event()
@@ -206,7 +206,7 @@ class Cleaner:
         await self._secure(name, target.end)
         child = self._idle.pop() if self._idle else None
         if child is None or not child.running:
-            child = await Child.start()
+            child = await CleaningProcess.start()
         self._children.add(child)
         finished = False
         try:
@@ -233,7 +233,7 @@ class Cleaner:
             else:
                 await child.end()
 
-    async def _round(self, child: Child, log: Log, first_dirty: int, end: int) -> Done:
+    async def _round(self, child: CleaningProcess, log: Log, first_dirty: int, end: int) -> Done:
         segments = tuple(log.segments)
         self._still(log, [])
         aborted = await log.off_loop(

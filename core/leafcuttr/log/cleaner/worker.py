@@ -18,7 +18,7 @@ class ChildEndedError(Exception):
     """The process has ended. The message says how."""
 
 
-class Child:
+class CleaningProcess:
     """A running process. It is ended by its starter, and ends by itself when the broker does."""
 
     def __init__(self, process: trio.Process) -> None:
@@ -27,7 +27,7 @@ class Child:
         self._sending = trio.Lock()
 
     @classmethod
-    async def start(cls) -> "Child":
+    async def start(cls) -> "CleaningProcess":
         """Raises OSError."""
         environ = {name: value for name, value in os.environ.items() if name != _CRASH_POINT}
         command = [sys.executable, "-P", "-m", "leafcuttr.log.cleaner.compaction.child"]
