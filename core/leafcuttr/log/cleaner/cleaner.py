@@ -23,7 +23,7 @@ from leafcuttr.log.cleaner.checkpoint import CleanerCheckpoint
 from leafcuttr.log.cleaner.job import Cleaned, Done, Failed, KnownProducer, Round, cleaned_of
 from leafcuttr.log.cleaner.policy import Cleanable, cleanable, groups
 from leafcuttr.log.cleaner.swap import announce, exchange, withdraw
-from leafcuttr.log.cleaner.worker import CleaningProcess, ChildEndedError
+from leafcuttr.log.cleaner.worker import ChildEndedError, CleaningProcess
 from leafcuttr.log.files.failed_sync import sync_directory
 from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.layout.suffixes import CLEANED, SWAP
