@@ -6,8 +6,10 @@ from contextlib import contextmanager
 from leafcuttr_sdk.errors import (
     BrokerError,
     CorruptMessage,
+    InvalidConfig,
     InvalidRecord,
     InvalidTimestamp,
+    InvalidTopic,
     MessageTooLarge,
     PolicyViolation,
     RecordListTooLarge,
@@ -25,6 +27,8 @@ REFUSALS = (
     UnsupportedCompressionType,
 )
 """Errors of a cluster that are about the records: they will not be taken later either."""
+NO_TOPIC = (InvalidConfig, InvalidTopic, PolicyViolation)
+"""Errors of a cluster that cannot create a topic, now or later."""
 
 
 class FlowStopped(Exception):

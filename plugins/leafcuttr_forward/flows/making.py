@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from leafcuttr_forward.flows import points
-from leafcuttr_forward.flows.errors import FlowStopped, NotReadyYet, PoisonRecord, line_of
+from leafcuttr_forward.flows.errors import NO_TOPIC, FlowStopped, NotReadyYet, PoisonRecord, line_of
 from leafcuttr_forward.flows.positions import digest_of
 from leafcuttr_forward.flows.rewriting import SMALL_RECORDS, Growing, Tail, is_whole, number, tails
 from leafcuttr_sdk.batches import BatchError, batches_in, encode_headers, encode_key
@@ -51,7 +51,7 @@ class Routes(Protocol):
     """Where things go; `topics.TopicPlan` is one."""
 
     def route(self, topic: str) -> "Route":
-        """For a topic of the source."""
+        """For a topic of the source. Raises BrokerError for one that is there no more."""
         ...
 
     async def route_to(self, topic: str, like: str) -> "Route":
@@ -67,6 +67,10 @@ class Piece(NamedTuple):
     batch: bytearray | memoryview
     """As `leafcuttr_sdk.peers.Peer` takes it: what appends it sets producer, sequence, base offset and CRC."""
     records: int
+    first: int
+    """Offset at the source of the first of its records."""
+    last: int
+    """Of the last."""
 
 
 @dataclass(slots=True)
@@ -94,9 +98,19 @@ class Portion:
     is_letter: bool = False
     """Whether it is the dead letter of a record that cannot be copied."""
 
-    def add(self, target: TopicPartition, batch: bytearray | memoryview, records: int) -> None:
-        self.pieces.append(Piece(target, batch, records))
-        self.size += len(batch)
+    def add_whole(self, target: TopicPartition, batch: "Batch") -> None:
+        """A batch of the source as it is."""
+        header = batch.header
+        self._add(Piece(target, _as_it_is(batch), header.count, header.base_offset, header.last_offset))
+        self.read_records += header.count
+
+    def add_grown(self, target: TopicPartition, growing: Growing) -> None:
+        """One that was made anew."""
+        self._add(Piece(target, growing.finish(), growing.count, growing.first, growing.last))
+
+    def _add(self, piece: Piece) -> None:
+        self.pieces.append(piece)
+        self.size += len(piece.batch)
 
 
 class RecordsRefused(Exception):
@@ -153,7 +167,10 @@ class Maker:
         if self._dead_letter_topic is None:
             raise FlowStopped(f"{partition}, offset {poison.offset}: {poison}")
         points.reach("dead-letter-begun")
-        route = await self._routes.route_to(self._dead_letter_topic, topic)
+        try:
+            route = await self._route_to(self._dead_letter_topic, partition, poison.offset)
+        except PoisonRecord as error:
+            raise FlowStopped(f"{partition}, offset {poison.offset}: {poison}; {error}") from error
         portion = Portion(partition, poison.offset, poison.next_offset, read.high_watermark)
         record, timestamp = _poisoned(read, poison)
         headers = dead_letter_headers(
@@ -164,8 +181,9 @@ class Maker:
             headers = (*headers, ("lc.dead.letter.value.bytes", str(len(value)).encode()))
             value = None
         growing = Growing(route.limit, Codec.NONE)
-        growing.add(timestamp, encoded(record._replace(value=value, headers=(*record.headers, *headers))))
-        portion.add(TopicPartition(route.topic, source % route.partitions), growing.finish(), 1)
+        letter = encoded(record._replace(value=value, headers=(*record.headers, *headers)))
+        growing.add(Tail(poison.offset, timestamp, memoryview(letter)))
+        portion.add_grown(TopicPartition(route.topic, source % route.partitions), growing)
         portion.last, portion.read_records, portion.dead_letters = poison.offset, 1, 1
         portion.alone = portion.is_letter = True
         if self._with_digest:
@@ -191,8 +209,7 @@ class Maker:
                 small.append(batch)
             else:
                 self._join(small, portion, target, limit)
-                portion.add(target, _as_it_is(batch), header.count)
-                portion.read_records += header.count
+                portion.add_whole(target, batch)
         self._join(small, portion, target, limit)
         if last is not None:
             self._remember(last, portion)
@@ -234,8 +251,7 @@ class Maker:
     def _join(self, small: "list[Batch]", portion: Portion, target: TopicPartition, limit: int) -> None:
         """One batch of several small ones; a single one as it is. Forgets them."""
         if len(small) == 1:
-            portion.add(target, _as_it_is(small[0]), small[0].header.count)
-            portion.read_records += small[0].header.count
+            portion.add_whole(target, small[0])
         elif small:
             self._anew(small, portion, target, limit)
         small.clear()
@@ -244,17 +260,17 @@ class Maker:
         growing: Growing | None = None
         for batch in batches:
             codec = batch.header.codec if self._codec is None else self._codec
-            for offset, timestamp, tail in self._tails(batch, portion):
-                if not portion.first <= offset < portion.next:
+            for tail in self._tails(batch, portion):
+                if not portion.first <= tail.offset < portion.next:
                     continue
                 portion.read_records += 1
-                if growing is None or growing.codec != codec or not growing.add(timestamp, tail):
+                if growing is None or growing.codec != codec or not growing.add(tail):
                     if growing is not None:
-                        portion.add(target, growing.finish(), growing.count)
+                        portion.add_grown(target, growing)
                     growing = Growing(limit, codec)
-                    growing.add(timestamp, tail)
+                    growing.add(tail)
         if growing is not None:
-            portion.add(target, growing.finish(), growing.count)
+            portion.add_grown(target, growing)
 
     def _remember(self, batch: "Batch", portion: Portion) -> None:
         """The last record, by which a copy of the source is recognised."""
@@ -291,7 +307,7 @@ class Maker:
                 if chain is None:
                     for tail in some:
                         target = TopicPartition(route.topic, route.partition_for(source, key_of(tail.data)))
-                        sorted_out.add(target, route.limit, codec, tail.timestamp, tail.data)
+                        sorted_out.add(target, route.limit, codec, tail)
                 else:
                     await self._judged(chain, topic, source, some, route, codec, sorted_out)
         sorted_out.finish()
@@ -335,10 +351,10 @@ class Maker:
         for tail, record, outcome in zip(some, records, chain.filter(records), strict=False):
             if outcome is record:
                 target = TopicPartition(route.topic, route.partition_for(source, record.key))
-                sorted_out.add(target, route.limit, codec, tail.timestamp, tail.data)
+                sorted_out.add(target, route.limit, codec, tail)
             elif isinstance(outcome, Record):
                 target = TopicPartition(route.topic, route.partition_for(source, outcome.key))
-                sorted_out.add(target, route.limit, codec, _time_of(outcome, tail), encoded(outcome))
+                sorted_out.add(target, route.limit, codec, _changed(tail, outcome))
             elif isinstance(outcome, DeadLetter):
                 await self._dead_letter(topic, source, tail, record, outcome, sorted_out)
             elif isinstance(outcome, NotReady):
@@ -347,13 +363,21 @@ class Maker:
                 why = f"the filter {outcome.filter} failed: {outcome.reason}"
                 raise PoisonRecord(TopicPartition(topic, source), tail.offset, why)
             elif isinstance(outcome, Routed):
-                other = await self._routes.route_to(outcome.topic, topic)
+                other = await self._route_to(outcome.topic, TopicPartition(topic, source), tail.offset)
                 target = TopicPartition(other.topic, other.partition_for(source, outcome.record.key))
-                sorted_out.add(
-                    target, other.limit, codec, _time_of(outcome.record, tail), encoded(outcome.record)
-                )
+                sorted_out.add(target, other.limit, codec, _changed(tail, outcome.record))
             else:
                 sorted_out.portion.dropped += 1
+
+    async def _route_to(self, topic: str, partition: TopicPartition, offset: int) -> "Route":
+        """For a record of the source that goes to another topic than the others. Raises PoisonRecord where there can be
+        no such topic, BrokerError."""
+        try:
+            return await self._routes.route_to(topic, partition.topic)
+        except NO_TOPIC as error:
+            raise PoisonRecord(
+                partition, offset, f"the target cannot have the topic {topic}: {line_of(error)}"
+            ) from error
 
     async def _dead_letter(
         self,
@@ -367,13 +391,13 @@ class Maker:
         name = verdict.topic or self._dead_letter_topic
         if name is None:
             raise PoisonRecord(TopicPartition(topic, source), tail.offset, verdict.reason)
-        route = await self._routes.route_to(name, topic)
+        route = await self._route_to(name, TopicPartition(topic, source), tail.offset)
         letter = verdict.record or record
         letter = letter._replace(
             headers=(*letter.headers, *dead_letter_headers(verdict.reason, topic, source, tail))
         )
         target = TopicPartition(route.topic, source % route.partitions)
-        sorted_out.add(target, route.limit, Codec.NONE, _time_of(letter, tail), encoded(letter))
+        sorted_out.add(target, route.limit, Codec.NONE, _changed(tail, letter))
         sorted_out.portion.dead_letters += 1
 
 
@@ -408,20 +432,18 @@ class _SortedOut:
         self.portion = portion
         self._growing: dict[TopicPartition, Growing] = {}
 
-    def add(
-        self, target: TopicPartition, limit: int, codec: int, timestamp: int, tail: bytes | memoryview
-    ) -> None:
+    def add(self, target: TopicPartition, limit: int, codec: int, tail: Tail) -> None:
         growing = self._growing.get(target)
         if growing is None:
             growing = self._growing[target] = Growing(limit, codec)
-        if not growing.add(timestamp, tail):
-            self.portion.add(target, growing.finish(), growing.count)
+        if not growing.add(tail):
+            self.portion.add_grown(target, growing)
             growing = self._growing[target] = Growing(limit, codec)
-            growing.add(timestamp, tail)
+            growing.add(tail)
 
     def finish(self) -> None:
         for target, growing in self._growing.items():
-            self.portion.add(target, growing.finish(), growing.count)
+            self.portion.add_grown(target, growing)
         self._growing.clear()
 
 
@@ -491,5 +513,7 @@ def _headers(data: memoryview) -> Headers:
     return BatchRecord(-1, -1, None, None, data).headers()
 
 
-def _time_of(record: Record, tail: Tail) -> int:
-    return tail.timestamp if record.timestamp is None else record.timestamp
+def _changed(tail: Tail, record: Record) -> Tail:
+    """What a filter has made of a record, in its place."""
+    timestamp = tail.timestamp if record.timestamp is None else record.timestamp
+    return Tail(tail.offset, timestamp, memoryview(encoded(record)))

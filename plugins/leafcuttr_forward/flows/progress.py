@@ -72,9 +72,7 @@ class Progress:
         for portion, appended in written:
             before = found.get(portion.source) or self.positions.get(portion.source) or Position(0)
             has_records = portion.last >= 0
-            target_offset = before.target_offset
-            if appended:
-                target_offset = appended[-1].last_offset + 1 if appended[-1].base_offset >= 0 else -1
+            behind = self._behind_last(portion, appended)
             found[portion.source] = Position(
                 portion.next,
                 portion.epoch if portion.epoch >= 0 else before.epoch,
@@ -82,9 +80,18 @@ class Progress:
                 self._source,
                 portion.last if has_records else before.last,
                 portion.digest if has_records else before.digest,
-                target_offset,
+                before.target_offset if behind is None else behind,
             )
         return found
+
+    def _behind_last(self, portion: Portion, appended: Sequence[Appended]) -> int | None:
+        """Behind the last record at the target; None where none went to the flow's own topic there: a dead letter, and
+        what a filter has sent elsewhere, have offsets of other topics."""
+        report = self._report.partitions.get(portion.source)
+        for piece, one in zip(reversed(portion.pieces), reversed(appended), strict=True):
+            if report is None or piece.target.topic == report.target_topic:
+                return one.last_offset + 1 if one.base_offset >= 0 else -1
+        return None
 
     def records(self, positions: Mapping[TopicPartition, Position | None]) -> dict[bytes, bytes | None]:
         """As they are stored; None is a tombstone."""
@@ -106,14 +113,23 @@ class Progress:
             report.read_records += portion.read_records
             report.dropped_records += portion.dropped
             report.dead_letters += portion.dead_letters
-            first = portion.first
-            for (target, batch, records), one in zip(portion.pieces, appended, strict=True):
-                report.written_records += records
-                report.written_bytes += len(batch)
-                report.written_to[target] = report.written_to.get(target, 0) + records
-                report.target_offset = one.last_offset + 1 if one.base_offset >= 0 else -1
+            behind = self._behind_last(portion, appended)
+            if behind is not None:
+                report.target_offset = behind
+            for piece, one in zip(portion.pieces, appended, strict=True):
+                report.written_records += piece.records
+                report.written_bytes += len(piece.batch)
+                report.written_to[piece.target] = report.written_to.get(piece.target, 0) + piece.records
                 told.append(
-                    Written(portion.source, first, portion.next, target, one.base_offset, records, len(batch))
+                    Written(
+                        portion.source,
+                        piece.first,
+                        portion.next if piece is portion.pieces[-1] else piece.last + 1,
+                        piece.target,
+                        one.base_offset,
+                        piece.records,
+                        len(piece.batch),
+                    )
                 )
         for call in self._report.on_written if told else ():
             call(told)

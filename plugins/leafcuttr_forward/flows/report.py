@@ -35,7 +35,7 @@ class Written(NamedTuple):
     first_offset: int
     """Of the first of them at the source."""
     next_offset: int
-    """Behind the last of them at the source."""
+    """Behind the last of them at the source, and behind what was read with them and left out."""
     target: TopicPartition
     target_offset: int
     """Of the first of them at the target; -1 where the target does not tell."""

@@ -94,23 +94,22 @@ def number(data: memoryview, at: int) -> tuple[int, int]:
 class Growing:
     """A batch that is made anew, of at most `limit` bytes before it is compressed; one record it takes always."""
 
-    __slots__ = ("_base", "_highest", "_parts", "codec", "count", "last_timestamp", "limit", "size")
+    __slots__ = ("_base", "_highest", "_parts", "codec", "count", "first", "last", "limit", "size")
 
     def __init__(self, limit: int, codec: int) -> None:
         self.limit = limit
         self.codec = codec
-        self.clear()
-
-    def clear(self) -> None:
-        """Begin a new one."""
         self._parts: list[bytes | memoryview] = []
         self._base = 0
-        self._highest = self.last_timestamp = -1
+        self._highest = -1
         self.count = 0
         self.size = HEADER_SIZE
+        self.first = self.last = -1
+        """Offsets at the source of the first and the last record."""
 
-    def add(self, timestamp: int, tail: bytes | memoryview) -> bool:
+    def add(self, record: Tail) -> bool:
         """Add one record; False, and nothing is added, if the batch would grow beyond its limit."""
+        offset, timestamp, tail = record
         count = self.count
         base = self._base if count else timestamp
         time_delta, offset_delta = VARINTS[timestamp - base], VARINTS[count]
@@ -123,7 +122,9 @@ class Growing:
         if timestamp > self._highest:
             self._highest = timestamp
         self._parts += (head, b"\0", time_delta, offset_delta, tail)
-        self.last_timestamp = timestamp
+        if not count:
+            self.first = offset
+        self.last = offset
         self.count, self.size = count + 1, size
         return True
 

@@ -79,9 +79,18 @@ async def beat(
 class SyncEmitter:
     """Writes the offset syncs of one flow, and keeps what can be translated."""
 
-    def __init__(self, plan: "OffsetSyncPlan", *, clock: "Clock", logger: "logging.Logger") -> None:
+    def __init__(
+        self,
+        plan: "OffsetSyncPlan",
+        *,
+        remote: Callable[[str], str],
+        clock: "Clock",
+        logger: "logging.Logger",
+    ) -> None:
+        """`remote` says what a topic of the source is called at the target."""
         import trio
 
+        self._remote: Final = remote
         self._plan: Final = plan
         self._clock: Final = clock
         self._logger: Final = logger
@@ -99,6 +108,8 @@ class SyncEmitter:
         for each in written:
             if each.target.partition != each.source.partition:
                 continue  # such a position has no partition at the target to go on in
+            if each.target.topic != self._remote(each.source.topic):
+                continue  # a dead letter, or a record that a filter has sent elsewhere
             for sync in self._due.take(each):
                 self._came.set()
                 if self._early is None:

@@ -127,7 +127,7 @@ class MirrorService:
         clock, logger = self._broker.clock, self._logger
         if flow.offset_syncs is None:
             return
-        syncs = SyncEmitter(flow.offset_syncs, clock=clock, logger=logger)
+        syncs = SyncEmitter(flow.offset_syncs, remote=flow.policy.remote, clock=clock, logger=logger)
         report.on_written.append(syncs.on_written)
         at = source if flow.offset_syncs.at_source else target
         nursery.start_soon(keep_up, partial(syncs.run, at), f"offset syncs of flow {flow.name}", logger)

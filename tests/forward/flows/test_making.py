@@ -16,7 +16,7 @@ from leafcuttr_forward.flows.routes import Route
 from leafcuttr_sdk.batches import BatchHeader, partition_of
 from leafcuttr_sdk.batches.compression import Codec
 from leafcuttr_sdk.batches.header import CONTROL, HEADER, seal
-from leafcuttr_sdk.errors import CorruptMessage, PluginError
+from leafcuttr_sdk.errors import CorruptMessage, InvalidTopic, PluginError
 from leafcuttr_sdk.filters import DROP, DeadLetter, FilterFailure, NotReady, Routed
 from leafcuttr_sdk.peers import PeerRead
 from leafcuttr_sdk.records import AbortedRange, Record
@@ -36,6 +36,8 @@ class OneRoute:
         return self.fixed
 
     async def route_to(self, topic: str, like: str) -> Route:
+        if " " in topic:
+            raise InvalidTopic("no such name")
         return Route(topic, 4, 4000)
 
 
@@ -383,6 +385,22 @@ def test_a_dead_letter_without_a_topic_goes_to_that_of_the_flow_or_is_a_poison()
     with pytest.raises(PoisonRecord, match="bad") as raised:
         judged(*verdicts)
     assert raised.value.offset == 1
+
+
+@pytest.mark.parametrize(
+    "verdict", [lambda record: Routed(record, "a b"), lambda record: DeadLetter("bad", "a b")]
+)
+def test_a_topic_that_there_cannot_be_makes_a_poison_of_the_record(verdict: Any) -> None:
+    with pytest.raises(PoisonRecord, match="the target cannot have the topic a b: no such name") as raised:
+        judged(kept, kept, verdict, kept)
+    assert (raised.value.offset, raised.value.broken) == (2, False)
+
+
+async def test_where_there_cannot_be_dead_letters_the_flow_stops() -> None:
+    maker = Maker(OneRoute(), dead_letter_topic="a b")
+    poison = PoisonRecord(PARTITION, 2, "bad")
+    with pytest.raises(FlowStopped, match="orders-0, offset 2: bad; the target cannot have the topic a b"):
+        await maker.letter(read_of([stored(some(4))]), poison)
 
 
 def test_a_filter_that_fails_makes_a_poison_of_the_record() -> None:

@@ -98,9 +98,9 @@ def wrote(first: int, count: int, down: int, *, source: int = 0, target: int = 0
 
 
 def emitter() -> SyncEmitter:
-    found = flow().offset_syncs
-    assert found is not None
-    return SyncEmitter(found, clock=CLOCK, logger=LOGGER)
+    found = flow()
+    assert found.offset_syncs is not None
+    return SyncEmitter(found.offset_syncs, remote=found.policy.remote, clock=CLOCK, logger=LOGGER)
 
 
 async def test_offset_syncs_are_written_and_known_after_a_restart(serve: Serve) -> None:
@@ -138,6 +138,15 @@ async def test_a_partition_that_goes_to_one_of_another_number_has_no_syncs() -> 
     found = emitter()
     found.on_written([wrote(0, 10, 0, source=1, target=0)])
     assert not found._due
+
+
+async def test_what_went_to_another_topic_has_no_syncs() -> None:
+    """Dead letters, and what a filter has routed: their offsets are others'."""
+    found = emitter()
+    found.on_written([wrote(0, 10, 0)._replace(target=TopicPartition("dead", 0))])
+    assert not found._due
+    found.on_written([wrote(0, 10, 0)])
+    assert found._due
 
 
 def checkpoints(store: SyncStore, owned: Callable[[], bool] = lambda: True) -> CheckpointEmitter:
