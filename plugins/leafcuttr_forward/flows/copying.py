@@ -21,10 +21,10 @@ from leafcuttr_forward.flows.errors import FlowStopped, PoisonRecord, line_of
 from leafcuttr_forward.flows.intake import Intake
 from leafcuttr_forward.flows.making import MakeChain, Maker, Portion, RecordsRefused
 from leafcuttr_forward.flows.pace import Throttle
-from leafcuttr_forward.flows.positions import ensure_topic, read_positions
+from leafcuttr_forward.flows.positions import Position, ensure_topic, read_positions
 from leafcuttr_forward.flows.progress import Progress
 from leafcuttr_forward.flows.report import FlowReport, FlowState
-from leafcuttr_forward.flows.spec import FlowSpec, Guarantee, Reaction
+from leafcuttr_forward.flows.spec import FLOWS_TOPIC, FlowSpec, Guarantee, Reaction
 from leafcuttr_forward.flows.topics import TopicPlan
 from leafcuttr_forward.flows.transacting import TransactionalWriter
 from leafcuttr_sdk.broker import LATEST
@@ -63,6 +63,8 @@ class Job:
     clock: "Clock"
     ends: dict[TopicPartition, int] | None = None
     """Where the partitions ended when the flow began, for `stop_at_end`."""
+    known: Mapping[TopicPartition, Position] = field(default_factory=dict[TopicPartition, Position])
+    """The positions that the target had last, for a target that has lost them."""
     broken: set[tuple[TopicPartition, int]] = field(default_factory=set[tuple[TopicPartition, int]])
     """Batches that were broken when they were read, by their offsets."""
 
@@ -144,7 +146,8 @@ class Copying:
                 appender = await stack.enter_async_context(self._target.appender())
             # Behind the transaction's context: no transaction of the flow is open any more.
             positions = await read_positions(self._target, spec.name, cluster)
-            self._progress = Progress(spec.name, cluster, source_id, positions, report)
+            lost = {} if positions else dict(self._job.known)
+            self._progress = Progress(spec.name, cluster, source_id, positions or lost, report)
             self._progress.on_settled = self._on_settled
             reader = await stack.enter_async_context(
                 self._source.reader(
@@ -174,7 +177,11 @@ class Copying:
                 )
             elif appender is not None:
                 self._writer = AcknowledgedWriter(spec, appender, self._intake, self._progress, clock)
-            await self._begin(is_first=not positions)
+            if lost:
+                await self._restore(lost)
+            if self._progress.positions:
+                self._job.known = self._progress.positions
+            await self._begin(is_first=not self._progress.positions)
             async with trio.open_nursery() as nursery:
                 self._is_writing = True
                 nursery.start_soon(self._intake.run)
@@ -204,6 +211,16 @@ class Copying:
         return min(max(share, _SMALLEST_READ), _LARGEST_READ)
 
     # Where to begin
+
+    async def _restore(self, lost: Mapping[TopicPartition, Position]) -> None:
+        """Somebody has deleted the topic of positions while this process had the flow: to begin anew would double all.
+        Raises BrokerError."""
+        self._job.logger.warning(
+            "flow %s: %s has lost its positions, and gets those that this process knows",
+            self._spec.name,
+            FLOWS_TOPIC,
+        )
+        await self._writer.store(self._progress.records({**lost}))
 
     async def _begin(self, *, is_first: bool) -> None:
         spec, plan = self._spec, self._plan
@@ -293,7 +310,8 @@ class Copying:
 
     def _go_carefully(self, refused: RecordsRefused) -> None:
         """Find the record at fault: smaller and smaller portions stand alone, until it is one of a single record."""
-        portions = refused.portions
+        # What is not read any more, because its topic was deleted meanwhile, is not written either.
+        portions = [each for each in refused.portions if each.source in self._intake.positions]
         error = refused.error
         alone = portions[0] if len(portions) == 1 and portions[0].alone else None
         if alone is None:
@@ -421,6 +439,7 @@ class Copying:
 
     def _on_settled(self) -> None:
         self.has_moved = True
+        self._job.known = self._progress.positions
         self._moved.set()
         self._check_end()
 

@@ -6,7 +6,7 @@ error of a cluster is a line of the report, and ends nothing.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from leafcuttr_forward.flows import control
 from leafcuttr_forward.flows.copying import Copying, Job
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from leafcuttr_forward.flows.making import MakeChain
     from leafcuttr_sdk.peers import Peer, PeerClaim
     from leafcuttr_sdk.types import Clock
+
+
+STANDING_S: Final = 5.0
+"""So long a process stands by before it says so: a claim that nobody has takes less."""
 
 
 class _Started(Protocol):
@@ -88,17 +92,41 @@ class _Flow:
     async def run(self) -> None:
         import trio
 
+        with one_error():
+            async with trio.open_nursery() as nursery:
+                await self._run(nursery)
+                nursery.cancel_scope.cancel()
+
+    async def _run(self, nursery: "trio.Nursery") -> None:
+        import trio
+
         backoff = Backoff()
         while not self._is_complete:
             self._report.state = FlowState.STANDING_BY
+            waiting = trio.CancelScope()
+            nursery.start_soon(self._say_that_it_stands_by, waiting)
             try:
                 async with self._job.target.claim(self._spec.claim) as claim:
+                    waiting.cancel()
                     backoff.reset()
                     with one_error():
                         await self._owned(claim)
             except BrokerError as error:
+                waiting.cancel()
                 self._trouble(error)
                 await trio.sleep(backoff.next_s())
+
+    async def _say_that_it_stands_by(self, waiting: "trio.CancelScope") -> None:
+        """Whoever has two flows of one name by mistake would wait without end."""
+        import trio
+
+        with waiting:
+            await trio.sleep(STANDING_S)
+            if self._report.trouble is None:
+                self._job.logger.warning(
+                    "flow %s: another process with a flow of this name has it; this one stands by",
+                    self._spec.name,
+                )
 
     async def _owned(self, claim: "PeerClaim") -> None:
         """While the claim is held."""

@@ -118,6 +118,8 @@ class TopicCreation:
         r"leader\.replication\.throttled\.replicas",
         r"message\.timestamp\.difference\.max\.ms",
         r"message\.timestamp\.(before|after)\.max\.ms",
+        # With LogAppendTime records would get the time at which they are copied.
+        r"message\.timestamp\.type",
         r"unclean\.leader\.election\.enable",
         r"min\.insync\.replicas",
         r"lc\..*",

@@ -18,6 +18,7 @@ from leafcuttr_sdk.errors import (
     PolicyViolation,
     RequestTimedOut,
     TopicAlreadyExists,
+    UnknownTopicOrPartition,
 )
 from leafcuttr_sdk.types import TopicPartition
 
@@ -55,14 +56,17 @@ class TopicPlan:
         """Topics of the source without a route: the target does not have theirs, and it cannot be created."""
 
     def route(self, topic: str) -> Route:
-        """For a topic of the source in `sources`."""
-        route = self._routes[topic]
+        """For a topic of the source in `sources`. Raises UnknownTopicOrPartition where it was deleted while its records
+        were on their way."""
+        route = self._routes.get(topic)
+        if route is None:
+            raise UnknownTopicOrPartition(f"{self._source.name} does not have {topic} any more")
         limit = self._limits.get(route.topic, route.limit)
         return route if limit >= route.limit else route._replace(limit=limit)
 
     def lower_limit(self, topic: str, limit: int) -> None:
         """Of a topic of the source: its target has refused a batch that is larger."""
-        self._limits[self._routes[topic].topic] = limit
+        self._limits[self.route(topic).topic] = limit
 
     @property
     def is_complete(self) -> bool:
@@ -128,15 +132,23 @@ class TopicPlan:
         return route
 
     async def _refuse_circles(self, wanted: Mapping[str, TopicRule]) -> None:
-        same = [name for name, rule in wanted.items() if rule.target_of(name) == name]
-        if not same:
+        # Those that rules name count before they exist: the flow itself may create them.
+        rules = {**{rule.source: rule for rule in self._spec.rules if not rule.is_pattern}, **wanted}
+        circle = circle_in({name: rule.target_of(name) for name, rule in rules.items()})
+        letters = self._spec.dead_letter_topic
+        if not circle and letters not in rules:
             return
         if self._same_cluster is None:
             self._same_cluster = await self._source.cluster_id() == await self._target.cluster_id()
-        if self._same_cluster:
-            raise FlowStopped(
-                f"{same[0]} would be copied to itself: source and target are the same cluster, {self._target.name}"
-            )
+        if not self._same_cluster:
+            return
+        if len(circle) == 1:
+            what = f"{circle[0]} would be copied to itself"
+        elif circle:
+            what = f"{' to '.join([*circle, circle[0]])} would be copied in a circle"
+        else:
+            what = f"{letters} would be copied, and takes the dead letters"
+        raise FlowStopped(f"{what}: source and target are the same cluster, {self._target.name}")
 
     async def _settle(
         self,
@@ -260,3 +272,18 @@ class TopicPlan:
         if line not in self._said:
             self._said.add(line)
             self._logger.warning("flow %s: %s", self._spec.name, line)
+
+
+def circle_in(targets: Mapping[str, str]) -> list[str]:
+    """Topics that would go round in one cluster, by what each is copied to; none if there is no circle."""
+    seen: set[str] = set()
+    for first in targets:
+        path: dict[str, int] = {}
+        name = first
+        while name in targets and name not in seen:
+            seen.add(name)
+            path[name] = len(path)
+            name = targets[name]
+        if name in path:
+            return [*path][path[name] :]
+    return []

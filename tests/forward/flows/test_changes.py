@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from leafcuttr_forward.flows.errors import FlowStopped
+from leafcuttr_forward.flows.positions import read_positions
 from leafcuttr_forward.flows.report import FlowReport, FlowState
-from leafcuttr_forward.flows.spec import Reaction, SourceChanges, Start
+from leafcuttr_forward.flows.spec import FLOWS_TOPIC, Guarantee, Reaction, SourceChanges, Start
 from leafcuttr_sdk.types import TopicPartition
 from support.flows import (
     address_of,
@@ -200,4 +201,31 @@ async def test_a_source_that_ends_before_the_position_is_gone_on_with_or_waited_
         assert report.events == {"truncated": 1}
         await fill(ends.source, "orders", records[10:])
         await copy_all(spec, ends.source, ends.target)
+        assert await contents(ends.target, "orders") == records
+
+
+@pytest.mark.parametrize("guarantee", Guarantee)
+async def test_a_target_that_has_lost_the_positions_gets_them_again(
+    tmp_path: Path, guarantee: Guarantee
+) -> None:
+    """Somebody deletes the topic of the flows while one runs: nothing is copied a second time."""
+    spec = flow_of("orders", guarantee=guarantee)
+    async with two_clusters(tmp_path) as ends:
+        await ends.source.create_topic("orders", partitions=1)
+        records = numbered(30)
+        async with flowing(spec, ends.source, ends.target) as report:
+            await fill(ends.source, "orders", records[:10])
+            await until_position(report, PARTITION, 10)
+            await delete(address_of(ends.target_broker), FLOWS_TOPIC)
+            await fill(ends.source, "orders", records[10:20])
+            await until_position(report, PARTITION, 20)
+
+            async def stored() -> bool:
+                found = await read_positions(ends.target, "f", await ends.source.cluster_id())
+                return PARTITION in found and found[PARTITION].offset == 20
+
+            await eventually(stored, "the position is stored again")
+        async with flowing(spec, ends.source, ends.target) as report:
+            await fill(ends.source, "orders", records[20:])
+            await until_position(report, PARTITION, 30)
         assert await contents(ends.target, "orders") == records

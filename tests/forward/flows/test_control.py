@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr_forward.flows import control
+from leafcuttr_forward.flows import control, flow
 from leafcuttr_forward.flows.positions import read_entries
 from leafcuttr_forward.flows.report import FlowState
 from leafcuttr_sdk.peers import Peer
@@ -106,6 +106,21 @@ async def test_a_second_process_stands_by(tmp_path: Path) -> None:
             await fill(ends.source, "orders", records[10:])
             await until_position(second, PARTITION, 20)
         assert await contents(ends.target, "orders") == records
+
+
+async def test_one_that_stands_by_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two relays of one name by mistake: the second would wait without a word."""
+    monkeypatch.setattr(flow, "STANDING_S", 0.01)
+    line = "another process with a flow of this name has it; this one stands by"
+    async with two_clusters(tmp_path) as ends:
+        await ends.source.create_topic("orders", partitions=1)
+        async with flowing(flow_of("orders"), ends.source, ends.target) as first:
+            await until_state(first, FlowState.RUNNING)
+            caplog.clear()
+            async with flowing(flow_of("orders"), ends.source, ends.target):
+                await eventually(lambda: line in caplog.text, "the line")
 
 
 async def test_the_second_takes_over(tmp_path: Path) -> None:

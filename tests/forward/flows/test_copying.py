@@ -15,8 +15,10 @@ from leafcuttr_forward.flows.spec import Guarantee, TopicCreation
 from leafcuttr_sdk.filters import DROP, NotReady
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.types import TopicPartition
+from support import librdkafka
 from support.flows import (
     Ends,
+    address_of,
     contents,
     copy_all,
     fill,
@@ -171,6 +173,31 @@ async def test_a_filter_that_is_not_ready_is_waited_for(tmp_path: Path) -> None:
         assert await contents(ends.target, "orders") == records
     assert chains[0].forgotten > 0
     assert chains[-1].closed
+
+
+async def test_a_topic_that_is_deleted_while_a_filter_is_waited_for(tmp_path: Path) -> None:
+    """What was read of it is not made any more, and the other topic goes on."""
+    ready = False
+
+    async def make(names: Sequence[str], topic: str) -> Judging:
+        def judge(records: Sequence[Record]) -> list[Any]:
+            return list(records) if ready or topic == "others" else [NotReady("its schemas")]
+
+        return Judging(judge)
+
+    spec = flow_of("orders", "others", filters=["f"], refresh_s=0.05)
+    async with two_clusters(tmp_path) as ends:
+        for topic in ("orders", "others"):
+            await ends.source.create_topic(topic, partitions=1)
+        await fill(ends.source, "orders", numbered(10))
+        async with flowing(spec, ends.source, ends.target, make_chain=make) as report:
+            await eventually(lambda: report.trouble is not None, "a line")
+            await trio.to_thread.run_sync(librdkafka.delete, address_of(ends.source_broker), "orders")
+            await eventually(lambda: report.events.get("deleted"), "the deletion is noticed")
+            records = numbered(10)
+            await fill(ends.source, "others", records)
+            await until_position(report, TopicPartition("others", 0), 10)
+        assert await contents(ends.target, "others") == records
 
 
 async def test_filters_need_what_makes_them(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from leafcuttr_forward.flows.errors import FlowStopped
 from leafcuttr_forward.flows.report import FlowReport, FlowState
 from leafcuttr_forward.flows.routes import Route
 from leafcuttr_forward.flows.spec import FLOWS_TOPIC, FlowSpec, Partitioning, TopicCreation, TopicRule
-from leafcuttr_forward.flows.topics import TopicPlan
+from leafcuttr_forward.flows.topics import TopicPlan, circle_in
 from leafcuttr_sdk.types import TopicPartition
 from support.flows import (
     LOGGER,
@@ -56,6 +56,18 @@ async def test_settings_are_made_the_same_at_each_refresh(tmp_path: Path) -> Non
         await plan.refresh()
         found = (await ends.target.topic_configs(["orders"]))["orders"]
         assert found == {"retention.ms": "99000", "min.insync.replicas": "1"}
+
+
+async def test_times_stay_those_of_the_source(tmp_path: Path) -> None:
+    """Where that sets them itself too: the target is not told to."""
+    configs = {"message.timestamp.type": "LogAppendTime", "retention.ms": "86400000"}
+    async with two_clusters(tmp_path) as ends:
+        await ends.source.create_topic("orders", partitions=1, configs=configs)
+        await fill(ends.source, "orders", numbered(20))
+        wanted = await contents(ends.source, "orders")
+        await copy_all(flow_of("orders", stop_at_end=True), ends.source, ends.target)
+        assert await contents(ends.target, "orders") == wanted
+        assert (await ends.target.topic_configs(["orders"]))["orders"] == {"retention.ms": "86400000"}
 
 
 async def test_settings_stay_where_they_are_not_to_be_copied(tmp_path: Path) -> None:
@@ -142,6 +154,40 @@ async def test_a_topic_is_not_copied_to_itself(tmp_path: Path) -> None:
         report = FlowReport("f")
         with pytest.raises(FlowStopped, match="orders would be copied to itself"):
             await TopicPlan(flow_of("orders"), ends.source, ends.source, report, LOGGER).refresh()
+
+
+@pytest.mark.parametrize(
+    ("rules", "letters", "line"),
+    [
+        ({"orders": "more", "more": "orders"}, None, "orders to more to orders would be copied in a circle"),
+        (
+            {"x": "orders", "orders": "b", "b": "c", "c": "orders"},
+            None,
+            "orders to b to c to orders would be copied in a circle",
+        ),
+        ({"orders": "more"}, "orders", "orders would be copied, and takes the dead letters"),
+    ],
+)
+async def test_within_one_cluster_nothing_goes_round(
+    tmp_path: Path, rules: dict[str, str], letters: str | None, line: str
+) -> None:
+    """Also where the topics are not there yet: the flow would create them."""
+    spec = flow_of(
+        rules=[TopicRule(source=one, target=to) for one, to in rules.items()], dead_letter_topic=letters
+    )
+    async with two_clusters(tmp_path) as ends:
+        await ends.source.create_topic("orders", partitions=1)
+        with pytest.raises(FlowStopped, match=line):
+            await TopicPlan(spec, ends.source, ends.source, FlowReport("f"), LOGGER).refresh()
+        # Between two clusters the same rules are no circle.
+        await TopicPlan(spec, ends.source, ends.target, FlowReport("f"), LOGGER).refresh()
+
+
+def test_circles() -> None:
+    assert circle_in({}) == []
+    assert circle_in({"a": "b", "b": "c", "x": "b"}) == []
+    assert circle_in({"x": "a", "a": "a"}) == ["a"]
+    assert circle_in({"x": "a", "a": "b", "b": "a"}) == ["a", "b"]
 
 
 async def test_within_one_cluster_a_topic_is_copied_to_another(tmp_path: Path) -> None:
