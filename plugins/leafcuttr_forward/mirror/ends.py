@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from leafcuttr_forward.names import check_topic
 from leafcuttr_forward.relay.plan import parse_address
 from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.properties import parse_properties
@@ -31,6 +32,8 @@ def parse_end(text: str) -> MirrorEnd:
         raise ValueError("behind / the name of a topic is missing")
     if "/" in topic:
         raise ValueError("write HOST:PORT[,HOST:PORT][/TOPIC], without a scheme before it")
+    if slash:
+        check_topic(topic)
     found: list[str] = []
     for each in servers.split(","):
         host, port = parse_address(each.strip(), _DEFAULT_PORT)

@@ -42,6 +42,7 @@ from leafcuttr_forward.mm2.plan import (
     OffsetSyncPlan,
 )
 from leafcuttr_forward.mm2.policy import IDENTITY_POLICY, ReplicationPolicy
+from leafcuttr_forward.names import check_topic
 from leafcuttr_sdk.properties import parse_properties
 from leafcuttr_sdk.settings import FindingLevel
 
@@ -169,7 +170,7 @@ class _Reading:
             ),
             refresh_s=float(every) if refreshes and every else math.inf,
             filters=aliases(self._text("lc.filters", pair, TOP)),
-            dead_letter_topic=self._text("lc.dead.letter.topic", pair, TOP) or None,
+            dead_letter_topic=self._letters(pair),
             throttle_bytes_s=float(throttle) if throttle else None,
             buffer_bytes=self._number("lc.buffer.bytes", pair, TOP) or 32 << 20,
             changes=SourceChanges(
@@ -205,6 +206,17 @@ class _Reading:
 
     def _reaction(self, name: str, pair: KeyPlace) -> Reaction:
         return Reaction(self._text(name, pair, TOP).lower())
+
+    def _letters(self, pair: KeyPlace) -> str | None:
+        name = "lc.dead.letter.topic"
+        topic = self._text(name, pair, TOP)
+        if not topic:
+            return None
+        try:
+            return check_topic(topic)
+        except ValueError as error:
+            self._wrong(self._entries.get(name, pair, TOP), name, f"{error}; allowed is the name of a topic")
+            return None
 
     def _offsets_topic(self, pair: KeyPlace) -> str:
         found = self._entries.get("offset.storage.topic", pair, TOP, KeyPlace(pair.target))

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
+from leafcuttr_forward.names import check_topic
 from leafcuttr_forward.relay.spec import BUFFER_BYTES
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,10 +47,20 @@ def how_much(what: str) -> Callable[[F], F]:
         ),
         click.option(
             "--dead-letter-topic",
+            callback=_topic,
             metavar="TOPIC",
             help=f"Where records go, at the target, that it refuses. Without it the {what} ends at such a record.",
         ),
     )
+
+
+def _topic(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is not None:
+        try:
+            check_topic(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+    return value
 
 
 def _together(*options: Callable[[F], F]) -> Callable[[F], F]:

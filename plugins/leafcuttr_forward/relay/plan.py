@@ -1,9 +1,11 @@
 """What a relay's configuration says, as values. `planning` makes it of files."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from leafcuttr_forward.names import check_topic
 from leafcuttr_sdk.errors import PluginError
 
 _MOST_PARTITIONS: Final = 2**31 - 1
@@ -100,7 +102,7 @@ def parse_topic(text: str) -> TopicPair:
     source, _, target = text.partition(":")
     if not source or not target:
         raise ValueError("write SOURCE:TARGET or SOURCE:TARGET:PARTITION")
-    return TopicPair(source, *parse_target(target))
+    return TopicPair(check_topic(source), *parse_target(target))
 
 
 def parse_address(text: str, default_port: int | None = None) -> tuple[str, int]:
@@ -112,7 +114,7 @@ def parse_address(text: str, default_port: int | None = None) -> tuple[str, int]
         host = host[1:-1]
     elif ":" in host or "[" in host:
         raise ValueError("write HOST:PORT, and an IPv6 address in brackets")
-    if not port.isascii() or not port.isdecimal() or int(port) > 65535:
+    if not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
         raise ValueError("write HOST:PORT")
     if any(each.isspace() or each in "/," for each in host):
         raise ValueError("write HOST:PORT")
@@ -124,8 +126,9 @@ def parse_target(text: str) -> tuple[str, int | None]:
     topic, colon, partition = text.partition(":")
     if not topic:
         raise ValueError("the target topic is missing")
+    check_topic(topic)
     if not colon:
         return topic, None
-    if not (partition.isascii() and partition.isdecimal() and int(partition) <= _MOST_PARTITIONS):
-        raise ValueError(f"{partition!r} is no partition")
+    if not re.fullmatch("[0-9]{1,10}", partition) or int(partition) > _MOST_PARTITIONS:
+        raise ValueError(f"{partition[:60]!r} is no partition")
     return topic, int(partition)

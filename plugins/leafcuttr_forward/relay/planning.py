@@ -5,6 +5,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
+from leafcuttr_forward.names import check_topic
 from leafcuttr_forward.relay.durations import parse_duration
 from leafcuttr_forward.relay.files import Given, Tree, file_of
 from leafcuttr_forward.relay.keys import KEYS, SECTIONS, Kind, RelayKey, keys_of
@@ -107,14 +108,14 @@ class _Reader:
             self._cluster(target, target_table, "target", required=bool(target_table)),
             self._backoff(target, "target"),
             found_filters,
-            tuple(self._notes),
+            tuple(map(_line, self._notes)),
         )
         if plan.mode == "failover" and plan.stop_at_end:
             self._faults.append(
                 "--stop-at-end cannot be used with --mode failover: a source that is behind has no end"
             )
         if self._faults:
-            raise RelayFaultsError(self._faults)
+            raise RelayFaultsError([*map(_line, self._faults)])
         return plan
 
     # Sections
@@ -168,7 +169,7 @@ class _Reader:
                 self._wrong("topics", name, given, "allowed is a text, the target topic")
                 continue
             try:
-                found[name] = TopicPair(name, *parse_target(given.value))
+                found[name] = TopicPair(check_topic(name), *parse_target(given.value))
             except ValueError as error:
                 self._wrong("topics", name, given, f"{error}; allowed is TARGET or TARGET:PARTITION")
         for text in more:
@@ -371,6 +372,12 @@ def _flat(tree: Tree, before: str = "") -> "Iterable[tuple[str, Given]]":
 
 def _path(label: str, name: str) -> str:
     return f"{label}.{name}" if label else name
+
+
+def _line(text: str) -> str:
+    """With escapes in the place of line ends, and of what else a terminal would not print: keys and values of TOML may
+    have them."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def _shown(value: object) -> str:

@@ -28,6 +28,8 @@ def test_ends(text: str, end: MirrorEnd) -> None:
         "/orders",
         "edge:9092/",
         "edge:9092/a/b",
+        "edge:9092/a b",
+        "edge:9092/..",
         "kafka://edge:9092",
         "edge:x",
         "edge:1,,b:2",

@@ -282,6 +282,10 @@ def test_settings_of_topics_that_are_not_copied() -> None:
             f"{ON}groups = [a[b]]\n",
             "f:5: groups=[a[b]]: a class within a class is not taken here (in [a[b]])",
         ),
+        (
+            f"{ON}lc.dead.letter.topic = a b\n",
+            "f:5: lc.dead.letter.topic=a b: 'a b' is no name of a topic",
+        ),
         (f"{ON}replication.factor = 0x2\n", "f:5: replication.factor=0x2: allowed is a whole number"),
         (
             f"{ON}offset-syncs.topic.location = x\n",

@@ -169,6 +169,12 @@ def test_another_mode_is_wrong_usage(relay: Relay) -> None:
     assert relay("--mode", "both").status == 2
 
 
+def test_a_dead_letter_topic_that_there_cannot_be_is_wrong_usage(relay: Relay) -> None:
+    done = relay("--dead-letter-topic", "a b")
+    assert done.status == 2
+    assert "'a b' is no name of a topic" in done.err
+
+
 def test_a_summary_for_programs(
     folder: Path, relay: Relay, edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str]
 ) -> None:
@@ -239,6 +245,63 @@ def test_filters_of_the_line_come_behind_those_of_the_file(
     done = relay("--stop-at-end", "--filter", "./even.py", "--filter", "some")
     assert done.status == 0, done.err
     assert values(hub.address, topics[1]) == ["6", "8"]
+
+
+@pytest.mark.parametrize(
+    ("on_error", "status", "copies", "letters"),
+    [
+        ("drop", 0, ["1", "3"], []),
+        ("dead-letter", 0, ["1", "3"], ["many"]),
+        ("fail", 0, ["1", "3"], ["many"]),
+        ("fail", 1, [], None),
+    ],
+)
+def test_what_a_filter_cannot_handle(
+    on_error: str,
+    status: int,
+    copies: list[str],
+    letters: list[str] | None,
+    folder: Path,
+    relay: Relay,
+    edge: LiveBroker,
+    hub: LiveBroker,
+    topics: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is dropped, set aside, or poison: that goes to the relay's dead letters too, or ends it."""
+    source, target = f"{topics[0]}-json", topics[1]
+    create(edge.address, source)
+    produce(edge.address, source, [f'{{"n":"{n}"}}' for n in ("1", "many", "3")])
+    monkeypatch.setenv("KAFKA_LC_RECORD_FILTER_NUMBERS", f"cast spec=n:int64 on.error={on_error}")
+    (folder / "config.toml").write_text(text_of(edge, hub, f'{source} = "{target}"'))
+    words = [] if letters is None else ["--dead-letter-topic", f"{target}-dead"]
+    done = relay("--stop-at-end", "--filter", "numbers", *words)
+    assert done.status == status, done.err
+    if letters is None:
+        assert f"{source}-0, offset 1: " in done.err.splitlines()[-1]
+        return
+    assert values(hub.address, target) == [f'{{"n":{n}}}' for n in copies]
+    if letters:
+        assert values(hub.address, f"{target}-dead") == [f'{{"n":"{n}"}}' for n in letters]
+
+
+def test_a_filter_routes(
+    folder: Path,
+    relay: Relay,
+    edge: LiveBroker,
+    hub: LiveBroker,
+    topics: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(
+        "KAFKA_LC_RECORD_FILTER_AWAY",
+        f"route regex=.* replacement={topics[1]}-away when='value >= 7'",
+    )
+    (folder / "config.toml").write_text(text_of(edge, hub, f'{topics[0]} = "{topics[1]}"'))
+    done = relay("--stop-at-end", "--filter", "away")
+    assert done.status == 0, done.err
+    assert values(hub.address, topics[1]) == [str(each) for each in range(7)]
+    assert values(hub.address, f"{topics[1]}-away") == ["7", "8", "9"]
 
 
 @pytest.mark.parametrize(

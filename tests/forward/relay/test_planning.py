@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from leafcuttr_forward.relay.files import read_files
+from leafcuttr_forward.relay.files import Given, read_files
 from leafcuttr_forward.relay.keys import KEYS, Kind
 from leafcuttr_forward.relay.plan import (
     FilterPlan,
@@ -125,7 +127,21 @@ def test_a_topic_of_the_command_line_goes_before_that_of_a_file(plan_of: Any) ->
 
 
 @pytest.mark.parametrize(
-    "text", ["orders", "orders:", ":a", "a:b:c", "a:b:-1", "a:b:1:2", "a:b:", "a:b:99999999999"]
+    "text",
+    [
+        "orders",
+        "orders:",
+        ":a",
+        "a:b:c",
+        "a:b:-1",
+        "a:b:1:2",
+        "a:b:",
+        "a:b:99999999999",
+        "a b:c",
+        "a:..",
+        f"a:{'b' * 250}",
+        f"a:b:{'9' * 5000}",
+    ],
 )
 def test_what_is_no_topic(text: str, faults_of: Any) -> None:
     with pytest.raises(ValueError):
@@ -145,10 +161,53 @@ def test_what_is_no_topic(text: str, faults_of: Any) -> None:
             '1.toml: topics.orders = ":1": the target topic is missing; allowed is TARGET or TARGET:PARTITION',
         ),
         ("3", "1.toml: topics.orders = 3: allowed is a text, the target topic"),
+        (
+            '"a/../b"',
+            "1.toml: topics.orders = \"a/../b\": 'a/../b' is no name of a topic: it has 1 to 249 letters, digits, "
+            "'.', '_' and '-', and is not . or ..; allowed is TARGET or TARGET:PARTITION",
+        ),
     ],
 )
 def test_a_wrong_target(value: str, fault: str, faults_of: Any) -> None:
     assert faults_of(LEAST.replace('"orders_copy"', value)) == [fault]
+
+
+NAMES = st.sampled_from(
+    ["a", "", "x\ny", "servers", "name", "max_retries", "request_timeout", "mode", "topics", "username"]
+) | st.text(max_size=5)
+VALUES = st.recursive(
+    st.none().map(lambda _: "b")
+    | st.text(max_size=8)
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=True)
+    | st.just("1\n2")
+    | st.just("x" * 300),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=6,
+)
+SECTION = st.dictionaries(NAMES, VALUES, max_size=4)
+WHOLE = st.fixed_dictionaries(
+    {"topics": SECTION | st.just({"a": "b"}), "sources": st.lists(SECTION, max_size=2), "target": SECTION},
+    optional={"app": SECTION, "source_pool": SECTION, "filters": SECTION, "x\ny": VALUES, "mode": VALUES},
+)
+
+
+def tree_of(found: dict[str, Any]) -> Any:
+    """As `read_files` makes it."""
+    return {
+        name: tree_of(value) if isinstance(value, dict) else Given(value, "1.toml")
+        for name, value in found.items()
+    }
+
+
+@given(WHOLE)
+def test_any_file_is_read_or_refused_in_lines(found: dict[str, Any]) -> None:
+    try:
+        lines = make_plan(tree_of(found)).notes
+    except RelayFaultsError as error:
+        lines = error.faults
+    assert all(line.isprintable() for line in lines)
 
 
 # Merging
