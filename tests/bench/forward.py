@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """How fast topics are forwarded from a LeafCuttr to another cluster, by the engine in a process of its own.
 
-  forward.py [--row NAME ...] [--target kafka|leafcuttr] [--runs 3] [--scale 1.0] [--json FILE]
+  forward.py [--row NAME ...] [--target kafka|leafcuttr] [--runs 3] [--scale 1.0] [--json FILE] [--kaf-relay PROGRAM]
 
 The rows take turns in each run. Prints a table in Markdown: medians of records in a second, of the processor time that
-each of the three processes takes for a record, and of the memory of the forwarding process. Records have 1000 bytes, in
-12 partitions; batches are of 16 KiB (Java's default), of 1 MB (librdkafka's), or of one record. Flows are exactly once
-but those of `at-least`. `lag` has 1,000 records a second, each from its producer's clock to a reader of the target;
-`first` is the time from the start of the command `relay` to the first record at the target; `idle` the processor time
-of a flow that has nothing to do.
+each of the three processes takes for a record, of the memory of the forwarding process, and what is wanted of them; the
+status is 1 where one is missed. Records have 1000 bytes, in 12 partitions; batches are of 16 KiB (Java's default), of
+1 MB (librdkafka's), or of one record. Flows are exactly once but those of `at-least`. `filter` has the least that a
+filter may be, `allow` one of ours in a `relay`; those of `kaf-relay` are that program's. `lag` has 1,000 records a
+second, each from its producer's clock to a reader of the target; `first` is the time from the start of the command
+`relay` to the first record at the target; `idle` the processor time of a flow that has nothing to do; `switch` the time
+from a source's SIGKILL to the next one's first record at the target, in intervals of its health check.
 """
 
 from __future__ import annotations
@@ -16,25 +18,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
-import subprocess
+import random
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from forward_process import INTERVAL_S, Process, peer, start_flow, start_relay
+from forward_table import Figures, status, table, with_ratios
 from peers import Kafka, LeafCuttr, Peer
 
 if TYPE_CHECKING:
     from leafcuttr_sdk import peers as sdk
 
 PARTITIONS, SIZE = 12, 1000
-_TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-Figures = dict[str, float]
 # Records, and records in a batch.
 LOADS = {"16k": (1_200_000, 16), "1m": (1_200_000, 960), "one": (120_000, 1)}
 FLOWS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -45,124 +45,22 @@ FLOWS: dict[str, tuple[str, dict[str, Any]]] = {
     "one": ("one", {}),
     "filter": ("16k", {"filters": ["keep"]}),
 }
-
-
-# The forwarding process
-
-
-def forward(text: str) -> None:
-    """Run a flow as `text` says; print a line once it runs, and when it has ended."""
-    import trio
-
-    from leafcuttr.runtime.clock import SystemClock
-    from leafcuttr_forward.flows.flow import run_flow
-    from leafcuttr_forward.flows.report import FlowReport
-    from leafcuttr_forward.flows.spec import FlowSpec, Guarantee, TopicRule
-
-    given = json.loads(text)
-    options = given["options"]
-    spec = FlowSpec(
-        name=given["name"],
-        rules=[TopicRule(source=given["topic"])],
-        stop_at_end=given["stop"],
-        filters=options.get("filters", ()),
-        guarantee=Guarantee[options.get("guarantee", "EXACTLY_ONCE")],
-    )
-
-    async def run() -> None:
-        import logging
-
-        async with peer(given["source"]) as source, peer(given["target"]) as target:
-            await run_flow(
-                spec,
-                source,
-                target,
-                report=FlowReport(spec.name),
-                logger=logging.getLogger("forward"),
-                clock=SystemClock(),
-                make_chain=make_chain,
-            )
-
-    trio.run(run)
-
-
-class KeepsAll:
-    """The least that a filter may be: it reads the first byte of each value."""
-
-    names = ("keep",)
-
-    def filter(self, records: Any) -> Any:
-        return [record for record in records if record.value[0] >= 0]
-
-    def forget(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-async def make_chain(names: Any, topic: str) -> Any:
-    return KeepsAll()
-
-
-@asynccontextmanager
-async def peer(address: str) -> AsyncIterator[sdk.Peer]:
-    import logging
-
-    from leafcuttr.client.peer import open_remote_peer
-    from leafcuttr.runtime.clock import SystemClock
-
-    async with open_remote_peer(
-        {"bootstrap.servers": address}, clock=SystemClock(), logger=logging.getLogger("bench")
-    ) as found:
-        yield found
-
-
-class Process:
-    """One that forwards."""
-
-    def __init__(self, words: list[str]) -> None:
-        self.began = time.monotonic()
-        self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL)
-        self.peak_mb = 0.0
-
-    def cpu_s(self) -> float:
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
-
-    def rss_mb(self) -> float:
-        return int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1]) * _PAGE / 1e6
-
-    def ended(self) -> bool:
-        if self._process.poll() is None:
-            return False
-        if self._process.returncode:
-            raise RuntimeError(f"the forwarding process ended with {self._process.returncode}")
-        return True
-
-    def stop(self) -> None:
-        self._process.terminate()
-        self._process.wait()
-
-
-def start_flow(name: str, topic: str, ends: tuple[Peer, Peer], *, stop: bool, **options: Any) -> Process:
-    source, target = ends
-    given = {
-        "name": name, "topic": topic, "source": source.address, "target": target.address, "stop": stop,
-        "options": options,
-    }  # fmt: skip
-    return Process([sys.executable, __file__, "--forward", json.dumps(given)])
+RELAYS = {"allow": "16k", "kaf-relay 16k": "16k", "kaf-relay 1m": "1m"}
+FILTER = "allow key.regex=^key-"
 
 
 # What is done to it
 
 
 async def fill(address: str, topic: str, count: int, in_batch: int) -> None:
+    """The same records at every cluster."""
     from leafcuttr_sdk.batches import BatchBuilder
     from leafcuttr_sdk.records import NewBatch
     from leafcuttr_sdk.types import TopicPartition
 
     builder = BatchBuilder()
-    value = os.urandom(SIZE // 2).hex().encode()
-    now = int(time.time() * 1000)
+    value = random.Random(topic).randbytes(SIZE // 2).hex().encode()
+    now = 1_700_000_000_000
     builder.extend_records([(value, b"key-%d" % at, (), now) for at in range(in_batch)])
     batch = builder.finish()
     async with peer(address) as source:
@@ -181,6 +79,11 @@ async def fill(address: str, topic: str, count: int, in_batch: int) -> None:
                     if isinstance(done, Exception):
                         raise done
                 left -= in_call
+
+
+async def create(address: str, topic: str) -> None:
+    async with peer(address) as target:
+        await target.create_topic(topic, partitions=PARTITIONS)
 
 
 async def check(address: str, topic: str, count: int) -> None:
@@ -202,8 +105,34 @@ def throughput(row: str, number: int, ends: tuple[Peer, Peer], scale: float) -> 
     topic = f"{load}-{number}-{row.replace(' ', '-')}"
     count -= count % (PARTITIONS * in_batch)
     trio.run(fill, ends[0].address, topic, count, in_batch)
+    return copied(lambda: start_flow(topic, topic, ends, stop=True, **options), topic, count, ends)
+
+
+def relayed(row: str, number: int, ends: tuple[Peer, Peer], scale: float) -> Figures:
+    import trio
+
+    count, in_batch = LOADS[RELAYS[row]]
+    count = int(count * scale)
+    topic = f"relayed-{number}-{row.replace(' ', '-')}"
+    count -= count % (PARTITIONS * in_batch)
+    trio.run(fill, ends[0].address, topic, count, in_batch)
+    trio.run(create, ends[1].address, topic)
+    words, given = ["--name", topic, "--filter", "keep"], {"env": {"KAFKA_LC_RECORD_FILTER_KEEP": FILTER}}
+    if row.startswith("kaf-relay"):
+        words, given = [], {"program": (os.environ["KAF_RELAY"],)}
+    words += ["--mode", "single", "--stop-at-end"]
+    with tempfile.TemporaryDirectory() as folder:
+        return copied(
+            lambda: start_relay(Path(folder), topic, [ends[0]], ends[1], *words, **given), topic, count, ends
+        )
+
+
+def copied(start: Callable[[], Process], topic: str, count: int, ends: tuple[Peer, Peer]) -> Figures:
+    """A process that ends once everything is copied."""
+    import trio
+
     before = [end.cpu_s() for end in ends]
-    process = start_flow(topic, topic, ends, stop=True, **options)
+    process = start()
     used = peak = 0.0
     while not process.ended():
         try:
@@ -286,18 +215,12 @@ def first(row: str, number: int, ends: tuple[Peer, Peer], scale: float) -> Figur
         from leafcuttr_sdk.types import TopicPartition
 
         with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "config.toml"
-            file.write_text(
-                f'[[sources]]\nname="s"\nservers=["{ends[0].address}"]\n[target]\nname="t"\n'
-                f'servers=["{ends[1].address}"]\n[topics]\n"{topic}"="{topic}"\n'
-                '[app]\nmetrics_server_addr="127.0.0.1:0"\n'
-            )
-            words = ["relay", "--config", str(file), "--mode", "single", "--name", topic]
+            words = ["--mode", "single", "--name", topic]
             async with peer(ends[1].address) as target:
                 await target.create_topic(topic, partitions=PARTITIONS)
                 async with target.reader(committed=True) as reader:
                     reader.assign({TopicPartition(topic, at): 0 for at in range(PARTITIONS)})
-                    process = Process([sys.executable, "-m", "leafcuttr", *words])
+                    process = start_relay(Path(folder), topic, [ends[0]], ends[1], *words)
                     await reader.read()
                     took = time.monotonic() - process.began
                     process.stop()
@@ -322,15 +245,66 @@ def idle(row: str, number: int, ends: tuple[Peer, Peer], scale: float) -> Figure
     return figures
 
 
+def switch(row: str, number: int, ends: tuple[Peer, Peer], scale: float) -> Figures:
+    """Of two sources with the same records the one that is read is killed."""
+    import trio
+
+    topic, took = f"switch-{number}", 0.0
+
+    async def run(folder: Path, sources: list[Peer]) -> None:
+        nonlocal took
+        from leafcuttr_sdk.types import TopicPartition
+
+        async with peer(ends[1].address) as target, target.reader(committed=True) as reader:
+            reader.assign({TopicPartition(topic, at): 0 for at in range(PARTITIONS)})
+            process = start_relay(folder, topic, sources, ends[1], "--mode", "failover", "--name", topic)
+            left = 1200
+            while left > 0:
+                left -= await read_some(reader)
+            sources[0].stop(signal.SIGKILL)
+            killed = time.monotonic()
+            await fill(sources[1].address, topic, 1200, 100)
+            await read_some(reader)
+            took = time.monotonic() - killed
+            process.stop()
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        sources: list[Peer] = [LeafCuttr(f"source{at}", folder / f"source{at}") for at in (1, 2)]
+        try:
+            for each in sources:
+                each.start("lc.metrics.enable=false")
+                trio.run(fill, each.address, topic, 1200, 100)
+            trio.run(create, ends[1].address, topic)
+            trio.run(run, folder, sources)
+        finally:
+            for each in sources:
+                each.stop(signal.SIGKILL)
+    return {"seconds": took, "intervals": took / INTERVAL_S}
+
+
+async def read_some(reader: Any) -> int:
+    """How many records came."""
+    from leafcuttr_sdk.batches import batches_in
+
+    found = 0
+    while not found:
+        for read in await reader.read():
+            found += sum(batch.header.count for batch in batches_in(read.data) if not batch.header.is_control)
+    return found
+
+
 ROWS: dict[str, Callable[[str, int, tuple[Peer, Peer], float], Figures]] = {
     **dict.fromkeys(FLOWS, throughput),
+    **dict.fromkeys(RELAYS, relayed),
     "lag": lag,
     "first": first,
     "idle": idle,
+    "switch": switch,
 }
 
 
-def measure(rows: list[str], target: str, runs: int, scale: float) -> dict[str, Figures]:
+def measure(rows: list[str], target: str, runs: int, scale: float) -> dict[str, list[Figures]]:
     found: dict[str, list[Figures]] = {row: [] for row in rows}
     with tempfile.TemporaryDirectory() as folder:
         source = LeafCuttr("source", Path(folder) / "source")
@@ -346,33 +320,29 @@ def measure(rows: list[str], target: str, runs: int, scale: float) -> dict[str, 
         finally:
             source.stop()
             other.stop()
-    return {
-        row: {name: statistics.median(one[name] for one in all_of) for name in all_of[0]}
-        for row, all_of in found.items()
-    }
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--row", nargs="+", choices=ROWS, default=[*ROWS])
+    parser.add_argument("--row", nargs="+", choices=ROWS)
     parser.add_argument("--target", choices=("kafka", "leafcuttr"), default="kafka")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--forward", help=argparse.SUPPRESS)
+    parser.add_argument("--kaf-relay", default=os.environ.get("KAF_RELAY"), metavar="PROGRAM")
     given = parser.parse_args()
-    if given.forward:
-        forward(given.forward)
-        return
-    found = measure(given.row, given.target, given.runs, given.scale)
+    if given.kaf_relay:
+        os.environ["KAF_RELAY"] = given.kaf_relay
+    rows = given.row or [row for row in ROWS if given.kaf_relay or not row.startswith("kaf-relay")]
+    found = measure(rows, given.target, given.runs, given.scale)
     if given.json:
-        given.json.write_text(json.dumps(found, indent=1))
-    print("| | figure | median |\n|---|---|---:|")
-    for row, figures in found.items():
-        for name, value in figures.items():
-            print(f"| {row} | {name} | {value:,.1f} |")
+        given.json.write_text(json.dumps(with_ratios(found), indent=1))
+    lines = list(table(found))
+    print("\n".join(lines))
+    sys.exit(status(lines))
 
 
 if __name__ == "__main__":
