@@ -36,7 +36,8 @@ def create(address: str, topic: str, partitions: int = 1, **config: str) -> None
 
 
 def _takes_requests(wire: WireClient, topic: str, partition: int) -> bool:
-    return wire.list_offset(topic, -1, partition=partition).error_code == 0
+    # The first version of Kafka 4, which Kafka 2.1 has too.
+    return wire.list_offset(topic, -1, partition=partition, version=1).error_code == 0
 
 
 def delete(address: str, topic: str) -> None:

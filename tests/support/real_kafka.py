@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,11 +64,13 @@ def _serves(address: Address) -> bool:
 
 
 @contextmanager
-def real_kafka(folder: Path, *more: str, formatted: Iterable[str] = ()) -> Iterator[Address]:
+def real_kafka(
+    folder: Path, *more: str, formatted: Iterable[str] = (), version: str = VERSION
+) -> Iterator[Address]:
     """A running Kafka with its data below `folder`; killed at the end (its data is thrown away anyway).
 
     `more` are lines for its settings, which win; {port} and {controller} in them stand for its own two ports.
-    `formatted` are words for the command that formats the data directory: users, for one.
+    `formatted` are words for the command that formats the data directory: users, for one. `version` is 3.3 or later.
     """
     folder.mkdir(parents=True, exist_ok=True)
     port, controller = free_port(), free_port()
@@ -78,28 +80,34 @@ def real_kafka(folder: Path, *more: str, formatted: Iterable[str] = ()) -> Itera
             line = line.replace("{port}", str(port)).replace("{controller}", str(controller))
             settings.write(f"{line}\n")
     form = jars.java(
-        VERSION, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(file), *formatted
+        version, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(file), *formatted
     )
     subprocess.run(form, check=True, capture_output=True)
-    log = folder / "kafka.log"
+    with listening(jars.java(version, "kafka.Kafka", str(file), heap="512m"), port, folder / "kafka.log"):
+        address = Address("127.0.0.1", port)
+        until(lambda: _serves(address), "Apache Kafka's controller to let its broker in", seconds=60)
+        yield address
+
+
+@contextmanager
+def listening(command: Sequence[str], port: int, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process, once something listens at the port; killed at the end. Raises RuntimeError with what it said where it
+    ends by itself."""
     with log.open("wb") as out:
-        command = jars.java(VERSION, "kafka.Kafka", str(file), heap="512m")
         process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
     try:
 
-        def listening() -> bool:
+        def listens() -> bool:
             if process.poll() is not None:
-                raise RuntimeError(f"Kafka ended with {process.returncode}: {log.read_text()[-2000:]}")
+                raise RuntimeError(f"{log.stem} ended with {process.returncode}: {log.read_text()[-2000:]}")
             try:
                 socket.create_connection(("127.0.0.1", port), 0.5).close()
             except OSError:
                 return False
             return True
 
-        until(listening, "Apache Kafka's listener", seconds=180)
-        address = Address("127.0.0.1", port)
-        until(lambda: _serves(address), "Apache Kafka's controller to let its broker in", seconds=60)
-        yield address
+        until(listens, f"the listener of {log.stem}", seconds=180)
+        yield process
     finally:
         process.kill()
         process.wait()
