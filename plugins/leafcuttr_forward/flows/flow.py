@@ -117,7 +117,7 @@ class _Flow:
                 await trio.sleep(backoff.next_s())
 
     async def _say_that_it_stands_by(self, waiting: "trio.CancelScope") -> None:
-        """Whoever has two flows of one name by mistake would wait without end."""
+        """Two flows that have one name by mistake: the second would wait without end."""
         import trio
 
         with waiting:
