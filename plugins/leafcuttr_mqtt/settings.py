@@ -4,8 +4,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from leafcuttr_sdk.authentication import authentication_settings
-from leafcuttr_sdk.settings import Setting, Type, serving_settings
+from leafcuttr_sdk.settings import Setting, Type, authentication_settings, serving_settings
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.settings import Settings, Value

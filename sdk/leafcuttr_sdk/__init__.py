@@ -12,7 +12,6 @@ from leafcuttr_sdk.types import Clock, TopicPartition
 if TYPE_CHECKING:
     from leafcuttr_sdk.admin import AdminRoute, Finding, HealthCheck, Request, Response
     from leafcuttr_sdk.authentication import (
-        ANONYMOUS,
         Authenticated,
         Authentication,
         AuthenticationExchange,
@@ -24,11 +23,7 @@ if TYPE_CHECKING:
         ExchangeAuthenticator,
         NameAndPassword,
         PeerCertificate,
-        Principal,
         Refused,
-        act_for,
-        authentication_settings,
-        current_principal,
     )
     from leafcuttr_sdk.broker import EARLIEST, LATEST, Broker
     from leafcuttr_sdk.children import Child, ChildError, Restart
@@ -78,6 +73,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.metrics import Counter, Gauge, Histogram, MetricReading, Metrics, counter, gauge
     from leafcuttr_sdk.peek import Peek, PeekedBatch
     from leafcuttr_sdk.plugin import API_MINOR, API_VERSION, Plugin, StartFailure
+    from leafcuttr_sdk.principals import ANONYMOUS, Principal, act_for, current_principal
     from leafcuttr_sdk.producer import Producer, ProducerFullError, Receipt
     from leafcuttr_sdk.read_only import ReadOnlyBroker, ReadOnlyTopics
     from leafcuttr_sdk.records import (
@@ -115,6 +111,7 @@ if TYPE_CHECKING:
         SettingFinding,
         Settings,
         Type,
+        authentication_settings,
         listener_settings,
         serving_settings,
         tls_settings,
@@ -133,9 +130,8 @@ if TYPE_CHECKING:
 
 _PLACES: Final = {
     "admin": "AdminRoute Finding HealthCheck Request Response",
-    "authentication": "ANONYMOUS Authenticated Authentication AuthenticationExchange Authenticator AuthenticatorSpec "
-    "BearerToken Challenge Credentials ExchangeAuthenticator NameAndPassword PeerCertificate Principal "
-    "Refused act_for authentication_settings current_principal",
+    "authentication": "Authenticated Authentication AuthenticationExchange Authenticator AuthenticatorSpec "
+    "BearerToken Challenge Credentials ExchangeAuthenticator NameAndPassword PeerCertificate Refused",
     "broker": "EARLIEST LATEST Broker",
     "children": "Child ChildError Restart",
     "cli": "CliCommand CommandContext admin_server_option bootstrap_server_options command_context complete_groups "
@@ -152,6 +148,7 @@ _PLACES: Final = {
     "metrics": "Counter Gauge Histogram MetricReading Metrics counter gauge",
     "peek": "Peek PeekedBatch",
     "plugin": "API_MINOR API_VERSION StartFailure Plugin",
+    "principals": "ANONYMOUS Principal act_for current_principal",
     "producer": "Producer ProducerFullError Receipt",
     "read_only": "ReadOnlyBroker ReadOnlyTopics",
     "records": "AbortedRange Appended Fetched NewBatch Produced RawRead Record StoredRecord",
@@ -159,7 +156,8 @@ _PLACES: Final = {
     "SchemaCodec SchemaError SchemaFormat SchemaNotFoundError SchemaProvider SchemaProviderError SchemaReference "
     "SchemaRule SchemaVersion",
     "services": "Service ServiceSpec",
-    "settings": "FindingLevel Setting SettingFinding Settings Type listener_settings serving_settings tls_settings",
+    "settings": "FindingLevel Setting SettingFinding Settings Type authentication_settings listener_settings "
+    "serving_settings tls_settings",
     "serving": "ByteStream Handler Peer",
     "topics": "PartitionInfo TopicInfo Topics",
     "transactions": "OpenTransaction TransactionalProducer",

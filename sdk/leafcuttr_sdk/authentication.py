@@ -5,31 +5,16 @@ A plugin brings authenticators (`leafcuttr_register_authenticators`). A service 
 `Broker.authentication` has the two together.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from leafcuttr_sdk._described import described
-from leafcuttr_sdk.settings import Setting, Type, Value
-
-WAYS: Final = ("none", "basic", "bearer", "mtls", "sasl")
-"""How a client can authenticate: not at all, with name and password, with a bearer token, with a certificate, by the
-steps of a SASL mechanism. HTTP has the first four."""
-
-
-@described
-class Principal(NamedTuple):
-    """Kafka's `KafkaPrincipal`: what rights are given to. Prints as Kafka writes it, `User:alice`."""
-
-    type: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.type}:{self.name}"
-
-
-ANONYMOUS: Final = Principal("User", "ANONYMOUS")
-"""A client that has not authenticated."""
+from leafcuttr_sdk.principals import ANONYMOUS as ANONYMOUS
+from leafcuttr_sdk.principals import Principal as Principal
+from leafcuttr_sdk.principals import act_for as act_for
+from leafcuttr_sdk.principals import current_principal as current_principal
+from leafcuttr_sdk.settings import WAYS as WAYS
+from leafcuttr_sdk.settings import authentication_settings as authentication_settings
 
 
 @described
@@ -175,53 +160,3 @@ class Authentication(Protocol):
         """Begin an exchange with the first authenticator that has this mechanism. Neither this nor a step raises: of
         a mechanism that is not offered the first step is refused, and of an exchange that is over every one."""
         ...
-
-
-_WAYS_TOLD: Final = {
-    "basic": "basic (name and password)",
-    "bearer": "bearer (a token)",
-    "mtls": "mtls (a certificate, with {prefix}.ssl.client.auth)",
-    "sasl": "sasl (the steps of a mechanism)",
-    "none": "none (they need not)",
-}
-
-
-def authentication_settings(
-    prefix: str, authenticators: Iterable[str] = (), *, ways: Iterable[str] = WAYS[:4]
-) -> Iterator[Setting]:
-    """`<prefix>.auth` and `<prefix>.authenticators`, whose default is `authenticators`. `ways` are those of `WAYS` that
-    the service can offer: by default those of HTTP."""
-    known = tuple(ways)
-    told = ", ".join(text.format(prefix=prefix) for way, text in _WAYS_TOLD.items() if way in known)
-
-    def check(value: Value) -> str | None:
-        given = value if isinstance(value, tuple) else ()
-        wrong = [way for way in given if way not in known]
-        if wrong:
-            return f"{wrong[0]!r} is none of {', '.join(known)}"
-        return None if given else f"at least one of {', '.join(known)} has to be named"
-
-    yield Setting(
-        f"{prefix}.auth", Type.LIST, ("none",), f"How clients may authenticate: {told}.", check=check
-    )
-    yield Setting(
-        f"{prefix}.authenticators",
-        Type.LIST,
-        tuple(authenticators),
-        "The authenticators that check the credentials of clients, in their order; plugins bring them.",
-    )
-
-
-_acting_for: Final[ContextVar[Principal | None]] = ContextVar("leafcuttr_principal", default=None)
-
-
-def current_principal() -> Principal | None:
-    """The principal of the client whose request is being served in this task: also in record filters and validators,
-    for records that are produced with `Broker.produce` and its like. None where no client has authenticated."""
-    return _acting_for.get()
-
-
-def act_for(principal: Principal | None) -> None:
-    """From here on this task, and the tasks that it starts, act for this principal. For services that authenticate
-    their clients themselves; those of `leafcuttr_sdk.web` need not call it."""
-    _acting_for.set(principal)

@@ -2,13 +2,18 @@
 from the file, `KAFKA_*` variables, `-o`, and for dynamic ones the admin API."""
 
 import builtins
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from leafcuttr_sdk._described import described
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
+
+
+WAYS: Final = ("none", "basic", "bearer", "mtls", "sasl")
+"""How a client can authenticate: not at all, with name and password, with a bearer token, with a certificate, by the
+steps of a SASL mechanism. HTTP has the first four."""
 
 
 class Type(Enum):
@@ -292,4 +297,39 @@ def tls_settings(prefix: str) -> Iterable[Setting]:
         "none",
         "Whether clients have to show a certificate.",
         choices=("required", "requested", "none"),
+    )
+
+
+_WAYS_TOLD: Final = {
+    "basic": "basic (name and password)",
+    "bearer": "bearer (a token)",
+    "mtls": "mtls (a certificate, with {prefix}.ssl.client.auth)",
+    "sasl": "sasl (the steps of a mechanism)",
+    "none": "none (they need not)",
+}
+
+
+def authentication_settings(
+    prefix: str, authenticators: Iterable[str] = (), *, ways: Iterable[str] = WAYS[:4]
+) -> Iterator[Setting]:
+    """`<prefix>.auth` and `<prefix>.authenticators`, whose default is `authenticators`. `ways` are those of `WAYS` that
+    the service can offer: by default those of HTTP."""
+    known = tuple(ways)
+    told = ", ".join(text.format(prefix=prefix) for way, text in _WAYS_TOLD.items() if way in known)
+
+    def check(value: Value) -> str | None:
+        given = value if isinstance(value, tuple) else ()
+        wrong = [way for way in given if way not in known]
+        if wrong:
+            return f"{wrong[0]!r} is none of {', '.join(known)}"
+        return None if given else f"at least one of {', '.join(known)} has to be named"
+
+    yield Setting(
+        f"{prefix}.auth", Type.LIST, ("none",), f"How clients may authenticate: {told}.", check=check
+    )
+    yield Setting(
+        f"{prefix}.authenticators",
+        Type.LIST,
+        tuple(authenticators),
+        "The authenticators that check the credentials of clients, in their order; plugins bring them.",
     )

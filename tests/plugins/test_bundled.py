@@ -9,6 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from leafcuttr.cli.root import cli
+from leafcuttr.config.declared import section
+from leafcuttr.config.setting import render
+from leafcuttr.plugins.finding import Choice, find_plugins
 from support.bundled import BUNDLED
 
 # What switches those on that do nothing without a file: what it says.
@@ -37,3 +40,15 @@ def test_it_keeps_its_contracts(name: str, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     reports = json.loads(done.stdout)
     assert {"plugin", "broker"} <= {report["kind"] for report in reports}
+
+
+def test_defaults_are_allowed() -> None:
+    """A start takes them as they are."""
+    found = [one for one in find_plugins(Choice()).all if one.origin.bundled]
+    assert len(found) == len(BUNDLED)
+    for one in found:
+        assert one.plugin is not None
+        rows = section(one.plugin, one.settings, one.topic_settings, bundled=True)
+        for row in (*rows.broker, *rows.topic):
+            if row.default is not None:
+                assert row.parse(render(row.default) or "") == row.default, row.name

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ from support.broker_process import clean_environ, running_broker
 
 BUNDLED = [one for one in entry_points.candidates() if one.origin.bundled]
 MOST_MS = 3.0
+LATER = ("authentication", "filters", "formats", "peek", "records", "schemas")
 TRIES = 20
 
 _IMPORT = """
@@ -98,10 +100,9 @@ def test_it_and_its_hooks_import_the_sdk_and_the_standard_library_only(
 
 def imports_of_a_start(folder: Path, settings: dict[str, str]) -> set[str]:
     """The modules that `leafcuttr serve` imports until it is stopped."""
-    with running_broker(folder, settings, environ={"PYTHONPROFILEIMPORTTIME": "1"}) as broker:
+    with running_broker(folder, settings, environ={"PYTHONVERBOSE": "1"}) as broker:
         pass
-    lines = [line for line in broker.log.splitlines() if line.startswith("import time:")]
-    return {line.rpartition("|")[2].strip() for line in lines}
+    return set(re.findall(r"^import '([^']+)' # ", broker.log, re.MULTILINE))
 
 
 def test_a_start_with_nothing_switched_on_imports_nothing_that_an_extra_brings(tmp_path: Path) -> None:
@@ -118,6 +119,15 @@ def test_a_start_with_nothing_switched_on_imports_nothing_that_an_extra_brings(t
         "leafcuttr.cli.common.installed" not in imported
         and "leafcuttr.cli.common.records.formats" not in imported
     )
+
+
+def test_a_start_with_nothing_switched_on_imports_only_what_declares_settings(tmp_path: Path) -> None:
+    imported = imports_of_a_start(tmp_path, {})
+    assert "leafcuttr_sdk.settings" in imported and "leafcuttr_registry.validation.settings" in imported
+    # Classes of things that no plugin brings yet.
+    assert {f"leafcuttr_sdk.{name}" for name in LATER} & imported == set()
+    # What checks values: there are none but the defaults, which tests/plugins/test_bundled.py checks.
+    assert {"leafcuttr_mqtt.mapping.templates", "leafcuttr_mqtt.mapping.kafka_names"} & imported == set()
 
 
 def test_discovery_does_without_importlib_metadata() -> None:

@@ -12,7 +12,7 @@ from leafcuttr.config.setting import BOOLEAN, DOUBLE, LIST, PASSWORD, STRING, Co
 from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import stored_topic_config
 from leafcuttr.errors import InvalidConfig
-from leafcuttr.state.implied_parts import FILTERS, VALIDATORS, Implied, ImpliedParts, WantedParts
+from leafcuttr.state.implied_parts import FILTERS, VALIDATORS, Implied, ImpliedParts, Unasked, WantedParts
 from leafcuttr.state.metadata import FILE_NAME, MetadataStore
 
 CHECK = ConfigKey("lc.plugin.x.check", BOOLEAN, False, "Whether.")
@@ -190,3 +190,80 @@ def test_a_disk_that_refuses_is_a_line_in_the_log(
     assert "imply filters and validators is not stored: " in caplog.text and "disk is full" in caplog.text
     settings = Settings(catalog=KNOWN)
     assert found.wanted(stored_topic_config(settings, {CHECK.name: "true"}), {}).filters == ("check",)
+
+
+class Asked:
+    """A plugin that says what `said` are, and counts how often it is asked."""
+
+    def __init__(self, *said: Implied) -> None:
+        self.said = said
+        self.times = 0
+
+    def __call__(self) -> tuple[Implied, ...]:
+        self.times += 1
+        return self.said
+
+
+def later(
+    store: MetadataStore, asked: Asked, *overridden: dict[str, str], settings: Settings | None = None
+) -> ImpliedParts:
+    found = ImpliedParts(store, settings or Settings(catalog=KNOWN))
+    found.replace((), (), {}, overridden, [Unasked("x", ROWS, asked)])
+    return found
+
+
+def test_a_plugin_is_asked_once_a_topic_has_one_of_its_settings(store: MetadataStore) -> None:
+    settings, asked = Settings(catalog=KNOWN), Asked(implied(CHECK, lacks="which is off"))
+    found = later(store, asked, settings=settings)
+    changes = store.changes
+    for overrides in ({}, {CHECK.name: "false"}, {"retention.ms": "1"}):
+        assert not found.wanted(stored_topic_config(settings, overrides), overrides)
+        found.vet({}, overrides)
+    found.vet({MARK.name: "m"}, {MARK.name: "m"})  # as it was
+    assert (asked.times, store.changes) == (0, changes)
+    overrides = {CHECK.name: "true"}
+    for _ in range(2):
+        assert found.wanted(stored_topic_config(settings, overrides), overrides).lack.endswith("which is off")
+    assert asked.times == 1
+    assert [one.setting for one in store.implied_parts()] == [CHECK.name]
+
+
+@pytest.mark.parametrize("name", [MARK.name, "lc.plugin.x.field.a"])
+def test_a_plugin_is_asked_before_a_topic_gets_one_of_its_settings(store: MetadataStore, name: str) -> None:
+    asked = Asked(implied(FIELD if name != MARK.name else MARK, lacks="which is off"))
+    found = later(store, asked)
+    for _ in range(2):
+        with pytest.raises(InvalidConfig, match="which is off"):
+            found.vet({}, {name: "a"})
+    assert asked.times == 1
+
+
+def test_a_plugin_whose_settings_topics_have_is_asked_at_the_start(store: MetadataStore) -> None:
+    asked = Asked(implied(CHECK, lacks="which is off"))
+    later(store, asked, {}, {CHECK.name: "true"})
+    assert asked.times == 1
+    assert [one.setting for one in store.implied_parts()] == [CHECK.name]
+    # No topic has it any more: it is forgotten, and the plugin is not asked.
+    later(store, asked, {})
+    assert asked.times == 1
+    assert not store.implied_parts()
+
+
+def test_a_plugin_whose_default_the_broker_has_is_asked_at_the_start(store: MetadataStore) -> None:
+    row = MARK._replace(synonyms=((MARK.name, 1),))
+    catalog = CORE.with_plugin(Section("x", broker=(MARK,), topic=(row,)))
+    asked = Asked(implied(MARK, lacks="which is off"))
+    later(store, asked, settings=Settings(catalog=catalog))
+    assert asked.times == 0
+    settings = Settings({MARK.name: "m"}, catalog=catalog)
+    found = later(store, asked, settings=settings)
+    assert asked.times == 1
+    assert found.wanted(stored_topic_config(settings, {}), {}).lack
+
+
+def test_a_plugin_that_can_say_nothing_is_asked_once(store: MetadataStore) -> None:
+    asked = Asked()
+    found = later(store, asked)
+    for _ in range(2):
+        found.vet({}, {CHECK.name: "true"})
+    assert asked.times == 1

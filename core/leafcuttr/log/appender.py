@@ -27,7 +27,7 @@ from leafcuttr.log.append.staged import Staged, WriteError
 from leafcuttr.log.log import Log
 from leafcuttr.runtime.unexpected import as_refusal
 from leafcuttr_sdk import Clock
-from leafcuttr_sdk.authentication import act_for, current_principal
+from leafcuttr_sdk.principals import act_for, current_principal
 
 logger = logging.getLogger(__name__)
 

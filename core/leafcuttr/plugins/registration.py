@@ -52,6 +52,13 @@ RETURNS: Final[dict[str, str]] = {
 _TEXTS: Final = ("name", "path", "summary")
 _FUNCTIONS: Final = ("make", "load", "look", "read", "handler", "open", "make_records")
 """Fields that things of several kinds have."""
+_PARTS: Final = {
+    "SchemaProvider": ("get", "by_id", "register"),
+    "RecordFormat": ("open",),
+    "SchemaFormat": ("parse",),
+}
+"""The methods by which what a protocol of the SDK describes is known."""
+_NAMED: Final = ("RecordFormat", "SchemaFormat")
 _MOST: Final = 10_000
 """Things of one hook: an iterator without end would take all memory before its time is over."""
 
@@ -166,9 +173,8 @@ class Hooks:
 def _checked(hook: str, returned: object) -> tuple[Any, ...]:
     """What a hook returned, as a tuple of what it should return. Raises PluginError; and what an iterator raises."""
     name = RETURNS[hook]
-    expected = getattr(leafcuttr_sdk, name)
     # A NamedTuple can be iterated too: the person forgot the comma or the brackets.
-    if not isinstance(returned, Iterable) or isinstance(returned, str | bytes) or _is(returned, expected):
+    if not isinstance(returned, Iterable) or isinstance(returned, str | bytes) or _is(returned, name):
         hint = ""
         if inspect.iscoroutine(returned):
             returned.close()
@@ -178,7 +184,7 @@ def _checked(hook: str, returned: object) -> tuple[Any, ...]:
     if len(things) > _MOST:
         raise PluginError(f"it returned more than {_MOST} of {name}")
     for thing in things:
-        if not _is(thing, expected):
+        if not _is(thing, name):
             raise PluginError(f"it returned {kind_of(thing)} among others; all have to be of type {name}")
         _check_fields(thing)
     return things
@@ -210,12 +216,11 @@ def _check_fields(thing: Any) -> None:
         raise PluginError(f"{kind} has {thing.metric!r} as its metric; `counter` and `gauge` make one")
 
 
-def _is(thing: object, expected: type) -> bool:
-    # Of a protocol what has its parts is one.
-    if expected is leafcuttr_sdk.SchemaProvider:
-        return all(callable(getattr(thing, name, None)) for name in ("get", "by_id", "register"))
-    methods: dict[object, str] = {leafcuttr_sdk.RecordFormat: "open", leafcuttr_sdk.SchemaFormat: "parse"}
-    method = methods.get(expected)
-    if method is None:
-        return isinstance(thing, expected)
-    return isinstance(getattr(thing, "name", None), str) and callable(getattr(thing, method, None))
+def _is(thing: object, expected: str) -> bool:
+    """Whether it is of the class of the SDK that has this name. Of a protocol what has its parts is one: those are not
+    imported for it."""
+    if expected in _PARTS:
+        return all(callable(getattr(thing, part, None)) for part in _PARTS[expected]) and (
+            expected not in _NAMED or isinstance(getattr(thing, "name", None), str)
+        )
+    return isinstance(thing, getattr(leafcuttr_sdk, expected))

@@ -97,7 +97,7 @@ class Plugins:
         `lc.plugins.strict` is set, or it says itself that this ends the start. Raises ConfigError: values of its
         settings do not go together, or a file that one names is wrong; further lines of such are logged.
         """
-        self.settle(settings)
+        self._settle(settings, off_first=True)
         for remark in self.remarks:
             _log.warning("%s", remark)
         for trouble in self.troubles(settings):
@@ -164,12 +164,18 @@ class Plugins:
             yield Trouble(one, line, stops=True, switch=REQUIRED)
 
     def settle(self, settings: "Settings") -> None:
-        """As `start`, but nothing is said and nothing stops: for a command that prints the table."""
+        """As `start`, but nothing is said and nothing stops: for a command that prints the table. One that is off and
+        lacks packages is unavailable there; a start does not look for those."""
+        self._settle(settings, off_first=False)
+
+    def _settle(self, settings: "Settings", *, off_first: bool) -> None:
         for one in self.usable:
             assert one.plugin is not None
-            if one.missing:
+            switch = one.plugin.enabled_by
+            off = switch is not None and not is_on(settings, switch)
+            if not (off and off_first) and one.missing:
                 one.state, one.why = PluginState.UNAVAILABLE, one.lacks
-            elif (switch := one.plugin.enabled_by) is not None and not is_on(settings, switch):
+            elif switch is not None and off:
                 one.state, one.why = PluginState.OFF, f"{how_to(switch, one.settings)} switches it on"
             else:
                 self._enable(one, settings)

@@ -23,7 +23,7 @@ from leafcuttr.runtime.complaints import Complaints
 from leafcuttr.runtime.plugin_parts import Failures, Part, PartError
 from leafcuttr.state import topic_names
 from leafcuttr.state.implied_parts import FILTERS as FILTERS
-from leafcuttr.state.implied_parts import KINDS, Implied, ImpliedParts, WantedParts
+from leafcuttr.state.implied_parts import KINDS, Implied, ImpliedParts, Unasked, WantedParts
 from leafcuttr.state.implied_parts import VALIDATORS as VALIDATORS
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.topics import Topic, Topics
@@ -70,13 +70,15 @@ def why_unknown(kind: str, name: str, known: Collection[str]) -> str:
 
 class Tables(NamedTuple):
     """What stands behind the names, and which of it topic settings imply: `implied` is what the plugins of `said_by`
-    have said, by their names, `absent` what became of installed ones that are not on."""
+    have said, by their names, `absent` what became of installed ones that are not on, `unasked` are those that say it
+    later."""
 
     filters: Mapping[str, Make] = {}
     validators: Mapping[str, Make] = {}
     implied: Sequence[Implied] = ()
     said_by: Collection[str] = ()
     absent: Mapping[str, str] = {}
+    unasked: Sequence[Unasked] = ()
 
 
 class _Made(NamedTuple):
@@ -126,7 +128,7 @@ class Chains:
         something. Before listeners are open."""
         self._tables = tables
         overridden = [topic.overrides for topic in self._topics.by_name.values()]
-        self._implied.replace(tables.implied, tables.said_by, tables.absent, overridden)
+        self._implied.replace(tables.implied, tables.said_by, tables.absent, overridden, tables.unasked)
         for topic in tuple(self._made):
             self._let_go(topic)
         self._update_all()

@@ -11,8 +11,8 @@ import socket
 from struct import Struct
 from typing import Final, NamedTuple
 
-from leafcuttr_sdk.authentication import ANONYMOUS as ANONYMOUS
-from leafcuttr_sdk.authentication import Principal as Principal
+from leafcuttr_sdk.principals import ANONYMOUS as ANONYMOUS
+from leafcuttr_sdk.principals import Principal as Principal
 
 UNKNOWN: Final = "unknown"
 """The software of a client that has not said it, as in Kafka."""

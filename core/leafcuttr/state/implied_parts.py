@@ -5,16 +5,19 @@ Whether a topic has one is found out from its settings alone. A setting implies 
 default; a member of a family, while it is there. What a plugin's hooks say is stored with the metadata, so a topic
 whose setting no installed plugin knows any more is known to lack something, and takes no records
 (`state.chains`). It is forgotten once the plugin is there and says otherwise, or no topic has the setting.
+
+A plugin may be asked later (`Unasked`): a start without any use of its topic settings then costs nothing.
 """
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from leafcuttr.config.catalog import Catalog
 from leafcuttr.config.setting import BadValueError, ConfigKey, ConfigType, Value, render
 from leafcuttr.config.settings import Settings
-from leafcuttr.config.topic import TopicConfig
+from leafcuttr.config.topic import TopicConfig, topic_config
 from leafcuttr.errors import InvalidConfig, StorageError
 from leafcuttr.state.metadata import MetadataStore, StoredImplied
 
@@ -79,6 +82,15 @@ class Implied(NamedTuple):
         )
 
 
+class Unasked(NamedTuple):
+    """A plugin that is asked what its topic settings imply once one of them is set. `ask` is called on the event loop
+    and does not fail: where its hook does, nothing is implied."""
+
+    plugin: str
+    settings: Sequence[ConfigKey]
+    ask: Callable[[], Iterable[Implied]]
+
+
 class WantedParts(NamedTuple):
     """What a topic has, in order: what its settings imply, then what they name. `lack` says why some of it cannot be
     had."""
@@ -98,6 +110,7 @@ class ImpliedParts:
         self._metadata = metadata
         self._settings = settings
         self._all: tuple[Implied, ...] = tuple(map(_remembered, metadata.implied_parts()))
+        self._unasked: tuple[Unasked, ...] = ()
 
     def replace(
         self,
@@ -105,26 +118,29 @@ class ImpliedParts:
         by: Collection[str],
         lacks: Mapping[str, str],
         topics: Iterable[Mapping[str, str]],
+        unasked: Iterable[Unasked] = (),
     ) -> None:
         """From now on there are these, which the plugins named by `by` have said, and of other plugins what is
         remembered and still set: `lacks` says what became of them, if they are installed, and `topics` what topics
-        override. A disk that refuses to remember is a line in the log."""
-        present = list(topics)
+        override. Of the `unasked` those are asked now whose settings are set. A disk that refuses to remember is a line
+        in the log."""
+        present, unasked = list(topics), tuple(unasked)
+        answered = {*by, *(one.plugin for one in unasked)}
         kept = [
             each._replace(lacks=lacks.get(each.plugin, "which is not installed"))
             for each in self._all
-            if each.plugin not in by and self._is_set(each, present)
+            if each.plugin not in answered and self._is_set(each, present)
         ]
-        self._all = (*said, *kept)
-        rows = sorted({*map(_stored, self._all)})  # a plugin may say the same twice
-        try:
-            if rows != sorted(self._metadata.implied_parts()):
-                self._metadata.set_implied_parts(rows)
-        except StorageError as error:
-            logger.error("which topic settings imply filters and validators is not stored: %s", error)
+        self._all, self._unasked = (*said, *kept), unasked
+        defaults = topic_config(self._settings)
+        for overrides in ({}, *present):
+            self._ask_where(partial(self._is_found_in, defaults, overrides))
+        self._remember()
 
     def wanted(self, config: TopicConfig, overrides: Mapping[str, str]) -> WantedParts:
         """What a topic with these settings has."""
+        if self._unasked and self._ask_where(partial(self._is_found_in, config, overrides)):
+            self._remember()
         if not self._all:
             return WantedParts(config.lc_validators, config.lc_filters)
         names: dict[str, list[str]] = {VALIDATORS: [], FILTERS: []}
@@ -142,27 +158,59 @@ class ImpliedParts:
     def vet(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         """Raise InvalidConfig for a setting, of a topic or its default of the broker, that would imply what cannot be
         had. What there is already is let pass, as for names in `lc.filters`."""
+        if self._unasked and self._ask_where(lambda one: any(self._set_anew(one, before, after))):
+            self._remember()
         for each in self._all:
             if not each.lacks:
                 continue
-            for name, text in after.items():
-                is_it = (
-                    each._is_member(self._settings.catalog, name)
-                    if each.setting.is_family
-                    else name == each.setting.name
-                )
-                if is_it and text != before.get(name) and each.is_implied_by(text):
-                    shown = "[hidden]" if each.setting.sensitive else text
-                    raise InvalidConfig(f"Invalid value {shown} for configuration {name}: {each.needs}")
+            for name in self._set_anew(each, before, after):
+                shown = "[hidden]" if each.setting.sensitive else after[name]
+                raise InvalidConfig(f"Invalid value {shown} for configuration {name}: {each.needs}")
 
     # Steps of the above
 
+    def _ask_where(self, is_set: Callable[[Implied], bool]) -> bool:
+        """Ask the plugins of which a setting is set; whether there was one."""
+        asked = [
+            one
+            for one in self._unasked
+            if any(is_set(Implied(key, "", "", one.plugin)) for key in one.settings)
+        ]
+        self._unasked = tuple(one for one in self._unasked if one not in asked)
+        for one in asked:
+            self._all = (*self._all, *one.ask())
+        return bool(asked)
+
+    def _remember(self) -> None:
+        rows = sorted({*map(_stored, self._all)})  # a plugin may say the same twice
+        try:
+            if rows != sorted(self._metadata.implied_parts()):
+                self._metadata.set_implied_parts(rows)
+        except StorageError as error:
+            logger.error("which topic settings imply filters and validators is not stored: %s", error)
+
     def _found(self, config: TopicConfig, overrides: Mapping[str, str]) -> Iterator[tuple[Implied, str]]:
-        broker = self._settings.unknown
         for each in self._all:
-            setting = each.found_in(self._settings.catalog, config, overrides, broker)
+            setting = self._found_in(each, config, overrides)
             if setting is not None:
                 yield each, setting
+
+    def _found_in(self, each: Implied, config: TopicConfig, overrides: Mapping[str, str]) -> str | None:
+        return each.found_in(self._settings.catalog, config, overrides, self._settings.unknown)
+
+    def _is_found_in(self, config: TopicConfig, overrides: Mapping[str, str], each: Implied) -> bool:
+        return self._found_in(each, config, overrides) is not None
+
+    def _set_anew(self, each: Implied, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+        """The names in `after` whose texts were not there before and imply it."""
+        for name, text in after.items():
+            is_it = (
+                each._is_member(self._settings.catalog, name)
+                if each.setting.is_family
+                else name == each.setting.name
+            )
+            if is_it and text != before.get(name) and each.is_implied_by(text):
+                yield name
 
     def _is_set(self, each: Implied, topics: Sequence[Mapping[str, str]]) -> bool:
         """By a topic, or by the broker under a name that is unknown now."""

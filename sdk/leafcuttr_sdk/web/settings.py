@@ -4,8 +4,7 @@ nothing that the extra brings."""
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from leafcuttr_sdk.authentication import authentication_settings
-from leafcuttr_sdk.settings import Setting, Type, serving_settings
+from leafcuttr_sdk.settings import Setting, Type, authentication_settings, serving_settings
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.settings import Settings

@@ -26,7 +26,7 @@ from leafcuttr.plugins.facade.producing import Producing
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.runtime.unexpected import as_refusal
 from leafcuttr.state.broker import Broker
-from leafcuttr_sdk.authentication import Principal, act_for, current_principal
+from leafcuttr_sdk.principals import Principal, act_for, current_principal
 from leafcuttr_sdk.producer import RECORD_BYTES, ProducerFullError
 
 if TYPE_CHECKING:

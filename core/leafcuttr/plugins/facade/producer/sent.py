@@ -7,7 +7,7 @@ import trio
 from leafcuttr.log.appender import AppendCall
 from leafcuttr.plugins.facade.producer.receipt import RecordReceipt
 from leafcuttr.plugins.facade.producing import RecordBatches
-from leafcuttr_sdk.authentication import Principal
+from leafcuttr_sdk.principals import Principal
 from leafcuttr_sdk.records import Record
 
 
