@@ -81,7 +81,6 @@ class Connections:
         headers: Mapping[str, str],
     ) -> Answer:
         settings = self._settings
-        deadline = time.monotonic() + settings.connect_timeout_s
         if connection.sock is None:
             connection.connect()
         deadline = time.monotonic() + settings.read_timeout_s
@@ -103,6 +102,7 @@ class Connections:
                 raise ValueError(f"its answer is larger than {settings.max_response_bytes} bytes")
         if response.length:
             raise http.client.IncompleteRead(b"", response.length)
+        response.close()  # the connection stays open
         if response.will_close:
             connection.close()
         return Answer(response.status, _json(received), _seconds(response.headers.get("Retry-After")))
