@@ -233,7 +233,8 @@ def test_every_declared_metric_is_scraped(prometheus: Prometheus) -> None:
             if (f"{metric.name}_bucket" if metric.kind is Kind.HISTOGRAM else metric.name) not in names
         ]
 
-    # Series of their own only have what is offline, listeners of plugins, and filters and validators of a topic.
+    # Series of their own only have what is offline, listeners and programs of plugins, and filters and validators of a
+    # topic.
     absent = {
         "leafcuttr_partition_offline",
         "leafcuttr_plugin_connections",
@@ -241,6 +242,9 @@ def test_every_declared_metric_is_scraped(prometheus: Prometheus) -> None:
         "leafcuttr_plugin_connections_refused_total",
         "leafcuttr_plugin_connections_ended_total",
         "leafcuttr_plugin_accept_pauses_total",
+        "leafcuttr_plugin_child_up",
+        "leafcuttr_plugin_child_restarts_total",
+        "leafcuttr_plugin_child_memory_bytes",
         "leafcuttr_filter_records_total",
         "leafcuttr_filter_failures_total",
         "leafcuttr_filter_not_ready_total",

@@ -120,7 +120,7 @@ def test_every_label_is_on_the_page_and_has_a_bound() -> None:
 
 def child_of_a_plugin(proxy: Running) -> AbstractAsyncContextManager[object]:
     """Its names are the plugin's, so clients choose none."""
-    view = make_broker_view(proxy.core, Plugin("http", 1))
+    view = make_broker_view(proxy.core, Plugin("http", 1, "has a program here"))
     return view.child("sleeper", [sys.executable, "-c", "import time; time.sleep(600)"])
 
 
