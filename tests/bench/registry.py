@@ -12,7 +12,7 @@ writes      registrations from eight clients, each with one request under way; c
 transitive  checks against 1000 versions of 20 fields, of each format: of a new text, and of one compared before
 ready       a start with four versions in each of so many subjects
 validation  batches of 500 records of 1000 bytes, and of 500 to 1500, with the id of a schema, five under way; and
-            records of five fields
+            records of five fields; and of JSON Schema, in the process and by a worker process
 beside      the same batches to a broker without a registry, and to one with an idle one
 start       a broker without the plugin, with the registry off, and on
 """
@@ -328,6 +328,14 @@ def row_of(fields: int = FIELDS) -> tuple[str, bytes]:
     return text, b"".join(values[at % len(values)] for at in range(fields))
 
 
+def json_of(pattern: str) -> tuple[str, bytes]:
+    """A schema with a regular expression, and an object of it."""
+    properties = {"name": {"type": "string", "pattern": pattern}, "age": {"type": "integer"}}
+    return json.dumps(
+        {"type": "object", "properties": properties}
+    ), b'{"name":"some.name@example.org","age":36}'
+
+
 def request_of(topic: str, value: bytes, shortest: int) -> bytes:
     """`shortest`: values of this length to the whole one, evenly spread."""
     from rawclient import produce_request
@@ -395,6 +403,18 @@ def validation(given: argparse.Namespace) -> None:
                 found[name].append(send(broker, topic, data.ljust(1500, b"\0"), 500))
             else:
                 found[name].append(send(broker, topic, data if "five" in name else data.ljust(1000, b"\0")))
+        for name, pattern in (
+            ("JSON, full", "^[a-z.]{1,30}@"),
+            ("JSON, full, by a worker", r"[a-z.]+@[a-z.]+\.org$"),
+        ):
+            found[name] = []
+            text, data = json_of(pattern)
+            for number in range(given.runs):
+                topic = f"json-{len(found)}-{number}"
+                librdkafka.create(broker.address, topic, **{"lc.schema.validation.value": "full"})
+                body = {"schema": text, "schemaType": "JSON"}
+                id = post(connection, f"/subjects/{topic}-value/versions", body)["id"]
+                found[name].append(send(broker, topic, b"\0" + id.to_bytes(4, "big") + data))
         note_all("validation", found)
         note_ratios("validation id, {} of off", found["id"], found["off"])
         note_ratios("validation id, uneven, {} of off", found["uneven, id"], found["uneven, off"])

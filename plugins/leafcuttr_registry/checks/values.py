@@ -16,7 +16,12 @@ import trio
 
 from leafcuttr_registry.checks.turns import Limit, Turns
 from leafcuttr_sdk.schemas import DataError, ParsedSchema
-from leafcuttr_sdk.workers import WorkerDeadlineError, WorkerError, WorkerMemoryError
+from leafcuttr_sdk.workers import (
+    WorkerDeadlineError,
+    WorkerError,
+    WorkerMemoryError,
+    WorkerTransferError,
+)
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.broker import Broker
@@ -110,6 +115,8 @@ class ValueChecks:
                         check_values, schema, some, deadline_s=_DEADLINE_S, memory_bytes=_MEMORY_BYTES
                     )
                     most = len(values)
+                except WorkerTransferError as error:
+                    return [_said(error)] * len(values)  # the schema's fault, so it is that of all of them
                 except WorkerError as error:
                     if len(some) == 1:
                         found.append(_said(error))

@@ -103,6 +103,15 @@ def test_one_that_ends_the_process_is_found_among_others(
     assert told[3] is not None and told[3].startswith(why)
 
 
+def test_a_schema_that_cannot_be_sent(shop: Shop) -> None:
+    class Local(Fatal):
+        pass
+
+    told = checked(shop, Local(), b"", b"bad")
+    assert told[0] is not None and told[0].startswith("cannot be checked by its schema: ")
+    assert told == [told[0]] * 2
+
+
 def test_how_much_is_sent_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "_MOST_BYTES", 10)
     values = [b"x" * 4] * 3 + [b"x" * 11] + [b"x"]
