@@ -52,7 +52,7 @@ def test_it_keeps_its_contract(broker: RunningBroker, format: str, texts: tuple[
 
 def test_before_the_topic_is_read_it_says_what_it_waits_for(broker: RunningBroker) -> None:
     async def ask(inside: Broker) -> None:
-        early = RegistryProvider(inside)
+        early = RegistryProvider()
         assert early.waits_for == READING
         assert (early.get(1), early.parsed(1), early.belongs(1, "a")) == (None, None, False)
         for call in (early.by_id(1), early.by_version("a"), early.find("a", "AVRO", AVRO)):

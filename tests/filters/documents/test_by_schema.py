@@ -127,7 +127,7 @@ def test_what_is_not_of_its_schema_or_cannot_be_again(broker: RunningBroker, sho
 
 def test_while_the_registry_reads_records_have_to_come_again(broker: RunningBroker) -> None:
     async def judge(inside: Broker) -> Any:
-        early = RegistryProvider(inside)
+        early = RegistryProvider()
         return [
             made(text, schemas=early).filter(record(b"\0\0\0\0\x01"))
             for text in ("mask fields=a decode=schema", "deny key=a decode=schema when=value.a")
