@@ -37,7 +37,7 @@ class Fatal:
         if data == b"end":
             os._exit(1)
         if data == b"hang":
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPROF})
             time.sleep(600)
         if data == b"large":
             bytearray(1 << 40)

@@ -2,15 +2,16 @@
 of a batch together.
 
 `check_values` is what the process does. Python's regular expressions look for signals while they work, so a value that
-takes too long is found by an alarm, and the ones behind it are decoded. What no alarm ends, a deadline does.
+takes too long is found by an alarm, and the ones behind it are decoded. What no alarm ends, a deadline does. Alarms and
+limits count the processor's time, so that a machine with other work refuses nothing more.
 """
 
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from time import perf_counter
+from time import perf_counter, process_time
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
@@ -36,8 +37,8 @@ A_BYTE_S: Final = 20e-6
 """and for each of their bytes: ten times of what validators of JSON take for small documents."""
 WAIT_S: Final = 5.0
 """How long a batch waits for the process of others."""
-_DEADLINE_S: Final = EACH_S + SLICE_S + 1.5
-"""Reading the schema is the rest."""
+_DEADLINE_S: Final = 5.0
+"""Of a slice, by the clock."""
 _MEMORY_BYTES: Final = 512 * 1024 * 1024
 _MOST_BYTES: Final = 1024 * 1024
 """Of the values that are sent at once."""
@@ -53,39 +54,47 @@ class _Alarm:
     set = False
 
 
-def check_values(schema: ParsedSchema, values: Sequence[bytes]) -> list[str | None]:
-    """Why each is not of the schema, as far as the time lasts: of the first at least."""
-    codec, until = schema.codec(), perf_counter() + SLICE_S
-    before = signal.signal(signal.SIGALRM, _ring)
+class Checked(NamedTuple):
+    """Why each of the first values is not of the schema, and what that took of the processor."""
+
+    reasons: list[str | None]
+    used_s: float
+
+
+def check_values(schema: ParsedSchema, values: Sequence[bytes], each_s: float, slice_s: float) -> Checked:
+    """As many as the time is enough for: the first at least."""
+    began, until = process_time(), perf_counter() + slice_s
+    codec = schema.codec()
+    before = signal.signal(signal.SIGPROF, _ring)
     found: list[str | None] = []
     try:
         for value in values:
             try:
-                with _alarm_after(EACH_S):
+                with _alarm_after(each_s):
                     codec.check(value)
             except DataError as error:
                 found.append(f"is not of its schema: {error}")
             except _TooLong:
-                found.append(f"takes longer than {EACH_S:g} s to be checked by its schema")
+                found.append(f"takes longer than {each_s:g} s to be checked by its schema")
             else:
                 found.append(None)
             if perf_counter() > until:
                 break
     finally:
-        signal.signal(signal.SIGALRM, before)
-    return found
+        signal.signal(signal.SIGPROF, before)
+    return Checked(found, process_time() - began)
 
 
 @contextmanager
 def _alarm_after(seconds: float) -> Iterator[None]:
     """Raises _TooLong within, and not behind it."""
     _Alarm.set = True
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
         _Alarm.set = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _ring(_: int, __: FrameType | None) -> None:
@@ -111,9 +120,17 @@ class ValueChecks:
             async with self._turns.take(Limit(trio.current_time() + WAIT_S), short=False):
                 began = perf_counter()
                 try:
-                    found += await self._broker.run_in_worker(
-                        check_values, schema, some, deadline_s=_DEADLINE_S, memory_bytes=_MEMORY_BYTES
+                    checked = await self._broker.run_in_worker(
+                        check_values,
+                        schema,
+                        some,
+                        EACH_S,
+                        SLICE_S,
+                        deadline_s=_DEADLINE_S,
+                        memory_bytes=_MEMORY_BYTES,
                     )
+                    found += checked.reasons
+                    left_s -= checked.used_s
                     most = len(values)
                 except WorkerTransferError as error:
                     return [_said(error)] * len(values)  # the schema's fault, so it is that of all of them
@@ -122,7 +139,7 @@ class ValueChecks:
                         found.append(_said(error))
                     # Which of them it was is found by halves.
                     most = max(len(some) // 2, 1)
-                left_s -= perf_counter() - began
+                    left_s -= perf_counter() - began
             if left_s <= 0:
                 why = "comes after others that have used up the time for checks by its schema"
                 found += [why] * (len(values) - len(found))
