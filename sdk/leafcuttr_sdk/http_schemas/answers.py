@@ -6,7 +6,7 @@ The codes are Confluent's: 404xx there is none, 409 and 409xx not compatible, 42
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, TypeGuard
 
 from leafcuttr_sdk.http_schemas.exchange import Answer, NoAnswer
 from leafcuttr_sdk.schemas import (
@@ -34,7 +34,7 @@ def checked(answer: Answer, address: object) -> Any:
         if answer.body is None:
             raise NoAnswer(f"what answers at {address} is no schema registry: it sends no JSON")
         return answer.body
-    body = cast("Mapping[str, Any]", answer.body) if isinstance(answer.body, dict) else {}
+    body: Mapping[str, Any] = answer.body if _is_object(answer.body) else {}
     code, message = body.get("error_code"), body.get("message")
     if not isinstance(code, int) or isinstance(code, bool):
         code = answer.status
@@ -88,11 +88,10 @@ def id_of(body: Any, address: object) -> int:
 def id_in_context(body: Any, context: str, address: object) -> int | None:
     """Of the ids of a guid the one in this context, else in the default one, else any; None without one. Raises
     NoAnswer."""
-    if not isinstance(body, list):
+    if not _is_list(body):
         raise _strange(address, "ids are no list")
     found: dict[str, int] = {}
-    items: list[Any] = body
-    for each in items:
+    for each in body:
         one = fields(each, address)
         if isinstance(one.get("id"), int) and isinstance(one.get("context"), str):
             found[one["context"]] = one["id"]
@@ -111,25 +110,32 @@ def asked(format: str, text: str, references: Sequence[SchemaReference]) -> dict
 
 def fields(body: Any, address: object) -> Mapping[str, Any]:
     """Raises NoAnswer."""
-    if not isinstance(body, dict):
+    if not _is_object(body):
         raise _strange(address, "it sends no object")
-    return cast("Mapping[str, Any]", body)
+    return body
 
 
 def _references(given: Any, address: object) -> tuple[SchemaReference, ...]:
     if given is None:
         return ()
-    items: list[Any] = given if isinstance(given, list) else [None] * (_MOST_REFERENCES + 1)
-    if len(items) > _MOST_REFERENCES:
+    if not _is_list(given) or len(given) > _MOST_REFERENCES:
         raise _strange(address, f"references are no list of at most {_MOST_REFERENCES}")
     found: list[SchemaReference] = []
-    for each in items:
+    for each in given:
         one = fields(each, address)
         name, subject, version = one.get("name"), one.get("subject"), one.get("version")
         if not isinstance(name, str) or not isinstance(subject, str) or not isinstance(version, int):
             raise _strange(address, "a reference lacks its name, subject or version")
         found.append(SchemaReference(name, subject, version))
     return tuple(found)
+
+
+def _is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def _is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, dict)
 
 
 def _strange(address: object, what: str) -> NoAnswer:

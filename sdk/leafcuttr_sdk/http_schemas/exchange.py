@@ -10,7 +10,6 @@ import json
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +19,7 @@ from leafcuttr_sdk.http_schemas.settings import RegistryAddress, RegistrySetting
 _ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json;q=0.9"
 _TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _PIECE: Final = 1 << 16
+_LATE: Final = "its answer takes longer than {:g} seconds"
 _IDLE: Final = 4
 """Connections that are kept for each address."""
 
@@ -83,23 +83,40 @@ class Connections:
         settings = self._settings
         if connection.sock is None:
             connection.connect()
-        deadline = time.monotonic() + settings.read_timeout_s
-        connection.sock.settimeout(settings.read_timeout_s)
-        connection.request(method, target, data, dict(headers))
-        response = connection.getresponse()
+        sock: Any = connection.sock
+        sock.settimeout(settings.read_timeout_s)
+        late = threading.Event()
+
+        def end() -> None:
+            """A time for each byte would be none for an answer that comes byte by byte."""
+            late.set()
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+        timer = threading.Timer(settings.read_timeout_s, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            connection.request(method, target, data, dict(headers))
+            answer = self._answer(connection, connection.getresponse())
+        except (OSError, http.client.HTTPException):
+            if late.is_set():
+                raise TimeoutError(_LATE.format(settings.read_timeout_s)) from None
+            raise
+        finally:
+            timer.cancel()
+        if late.is_set():
+            # Where it was ended among the headers, they look as if they were whole.
+            raise TimeoutError(_LATE.format(settings.read_timeout_s))
+        return answer
+
+    def _answer(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> Answer:
+        most = self._settings.max_response_bytes
         received = bytearray()
-        while True:
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
-                raise TimeoutError(f"its answer takes longer than {settings.read_timeout_s:g} seconds")
-            if connection.sock is not None:
-                connection.sock.settimeout(left_s)
-            piece = response.read1(_PIECE)
-            if not piece:
-                break
+        while piece := response.read1(_PIECE):
             received += piece
-            if len(received) > settings.max_response_bytes:
-                raise ValueError(f"its answer is larger than {settings.max_response_bytes} bytes")
+            if len(received) > most:
+                raise ValueError(f"its answer is larger than {most} bytes")
         if response.length:
             raise http.client.IncompleteRead(b"", response.length)
         response.close()  # the connection stays open

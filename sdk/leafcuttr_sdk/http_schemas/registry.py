@@ -243,9 +243,9 @@ class HttpRegistry:
     def _request(self, method: str, path: str, body: object = None) -> tuple[Any, RegistryAddress]:
         """The body of the answer, and who has given it. Raises the errors of the contract."""
         settings = self.settings
-        wait_s = settings.retry_wait_s
+        wait_s, last = settings.retry_wait_s, ""
         for retry in range(settings.retries + 1):
-            last, pause_s = "", 0.0
+            pause_s = 0.0
             count = len(settings.addresses)
             for step in range(count):
                 place = (self._first + step) % count

@@ -74,7 +74,7 @@ class RegistrySettings:
 def registry_settings(properties: Mapping[str, str]) -> RegistrySettings:
     """Raises PluginError with one line that names the property which cannot be used, and never a password. Properties
     that it does not know are for others: those of a Kafka client may be among them."""
-    given = {}
+    given: dict[str, str] = {}
     for name, value in properties.items():
         # What has the prefix is for the registry alone, and counts more.
         if name.startswith(_PREFIX):

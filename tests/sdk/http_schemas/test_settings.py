@@ -81,9 +81,11 @@ def test_several_addresses() -> None:
             {
                 "schema.registry.ssl.truststore.location": "/t",
                 "ssl.truststore.location": "/of.kafka",
+                "max.retries": "9",
+                "schema.registry.max.retries": "1",
                 "schema.registry.ssl.endpoint.identification.algorithm": "",
             },
-            {"ca_file": "/t", "checks_host": False},
+            {"ca_file": "/t", "checks_host": False, "retries": 1},
         ),
         ({"ssl.truststore.certificates": "PEM"}, {"ca_text": "PEM"}),
         ({"enable.ssl.certificate.verification": "false"}, {"verifies": False}),
