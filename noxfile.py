@@ -29,6 +29,12 @@ COMMANDS = tuple(
     )
 )
 """The tests of commands that run on both brokers, ours and Kafka."""
+AS_KAFKA = (
+    "tests/log/cleaner/test_as_kafka.py",
+    "tests/log/test_dump_log_segments.py",
+    "tests/offline/test_repair_adopt_kafka.py",
+)
+"""Tests of the log's files beside what a Kafka makes of its own, and by its tools."""
 
 
 def find_pyenv_interpreters() -> None:
@@ -47,10 +53,16 @@ def find_pyenv_interpreters() -> None:
 find_pyenv_interpreters()
 
 
-def install(session: nox.Session, *groups: str) -> None:
+def install(session: nox.Session, *groups: str, options: Sequence[str] = ()) -> None:
     """The project as it stands with its extras, and the named dependency groups of pyproject.toml."""
     pyproject = nox.project.load_toml("pyproject.toml")
-    session.install("-e", ".[all]", *nox.project.dependency_groups(pyproject, *groups))
+    session.install(*options, "-e", ".[all]", *nox.project.dependency_groups(pyproject, *groups))
+
+
+def compiled(session: nox.Session) -> dict[str, str]:
+    """For the environment of programs: none compiles what another one has compiled. Beside the tree."""
+    folder = Path(session.virtualenv.location).resolve() / "pycache"
+    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder)}
 
 
 def check(session: nox.Session, name: str, *, beside: bool = False) -> None:
@@ -61,7 +73,7 @@ def check(session: nox.Session, name: str, *, beside: bool = False) -> None:
     first = ("nice", "-n", "19") if beside else ()
 
     def run(*command: str, **env: str) -> None:
-        session.run(*first, *command, env=env, silent=beside, external=beside)
+        session.run(*first, *command, env={**compiled(session), **env}, silent=beside, external=beside)
 
     # What is built is outside the tree. `session.create_tmp` would give the tests its folder too, as TMPDIR.
     folder = Path(session.virtualenv.location).resolve() / "built"
@@ -80,9 +92,8 @@ def check(session: nox.Session, name: str, *, beside: bool = False) -> None:
         new = folder / "parcel-watch"
         shutil.rmtree(new, ignore_errors=True)
         run("leafcuttr", "plugins", "new", "parcel-watch", "--into", str(new))
-        for project in (new, Path("tests/sample_plugin")):
-            sources = str(project / "src")
-            run("mypy", "--strict", "--config-file=", sources, MYPYPATH=sources)
+        sources = [str(project / "src") for project in (new, Path("tests/sample_plugin"))]
+        run("mypy", "--strict", "--config-file=", *sources, MYPYPATH=os.pathsep.join(sources))
 
 
 @nox.session
@@ -117,48 +128,52 @@ def docs(session: nox.Session) -> None:
 def run_tests(session: nox.Session, *words: str, beside: Sequence[str] = ()) -> None:
     """pytest in several processes, a file of tests in one of them; then the tests that are marked `alone`, alone.
 
-    Tests mostly wait, so there are two processes for each core; what they leave idle is for the checks of the names
-    `beside`.
+    Tests mostly wait, so there are two processes for each core; what they leave idle, and the second core while the
+    tests are collected, is for the checks of the names `beside`.
     """
     processes = str(2 * len(os.sched_getaffinity(0)))
     # What hangs where no timeout of pytest gets at it, in a call of a library for one, ends its process, with its name.
-    words = ("-o", "faulthandler_timeout=600", "-o", "faulthandler_exit_on_timeout=true", *words)
+    options = {
+        "faulthandler_timeout": "600",
+        "faulthandler_exit_on_timeout": "true",
+        # To name a new folder pytest reads the names of all that are there: those of tests that have passed are not.
+        "tmp_path_retention_policy": "failed",
+    }
+    words = (*(word for name, value in options.items() for word in ("-o", f"{name}={value}")), *words)
     # 5: nothing was selected. Words of the caller may choose tests of one kind only.
     ended = [0, 5] if session.posargs else [0]
-    chosen = ("-n", processes, "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0")
+    # To collect all files again for some tests of a few would take longer than these tests.
+    alone = session.posargs or sorted(
+        str(path) for path in Path("tests").rglob("test_*.py") if "mark.alone" in path.read_text("utf-8")
+    )
     with (
         tempfile.TemporaryDirectory(prefix="lc-", ignore_cleanup_errors=True) as folder,
         ThreadPoolExecutor() as pool,
     ):
         env = {
-            # Hundreds of processes are started: none compiles what another one has compiled. Beside the tree.
-            "PYTHONDONTWRITEBYTECODE": "",
-            "PYTHONPYCACHEPREFIX": str(Path(session.virtualenv.location).resolve() / "pycache"),
+            **compiled(session),
             # What they write ends with them. Of all runs of a machine together pytest keeps the last three folders, and
             # a test would be the one that deletes what earlier runs left, for minutes.
             "TMPDIR": folder,
         }
-        if not session.posargs:
-            # Each process would rewrite the assertions of all files at its start: two do half of them first.
-            folders = sorted(str(path) for path in Path("tests").glob("[a-z]*") if path.is_dir())
-            halves = (["--collect-only", "-q", *half] for half in (folders[::2], folders[1::2]))
-            list(pool.map(lambda half: session.run("pytest", *half, env=env, silent=True), halves))
         checks = [pool.submit(check, session, name, beside=True) for name in beside]
         session.run(
-            "pytest", *chosen, "-m", "not alone", *words, *session.posargs, env=env, success_codes=ended
+            *("pytest", "--processes", processes, "-m", "not alone", *words, *session.posargs),
+            env=env,
+            success_codes=ended,
         )
         for one in checks:
             one.result()
-        session.run("pytest", "-m", "alone", *words, *session.posargs, env=env, success_codes=ended)
+        session.run("pytest", "-m", "alone", *words, *alone, env=env, success_codes=ended)
 
 
 @nox.session
 def gate(session: nox.Session) -> None:
     """lint, layers, docs, types; all unit tests and a short slice of every long suite, on this interpreter."""
-    install(session, "lint", "layers", "docs", "types", "test")
+    # Compiled is what is imported, when it is (`compiled`).
+    install(session, "lint", "layers", "docs", "types", "test", options=["--no-compile"])
     check(session, "lint")
-    check(session, "layers")
-    run_tests(session, beside=("docs", "types"))
+    run_tests(session, beside=("layers", "docs", "types"))
 
 
 @nox.session(python=PYTHONS)
@@ -173,7 +188,7 @@ def tests(session: nox.Session) -> None:
 def parity(session: nox.Session) -> None:
     """Every API key and version against a real Apache Kafka, answers compared field by field; our commands on both."""
     install(session, "test")
-    session.run("pytest", "tests/parity", "tests/client", *COMMANDS, "--long", *session.posargs)
+    session.run("pytest", "tests/parity", "tests/client", *COMMANDS, *AS_KAFKA, "--long", *session.posargs)
 
 
 @nox.session
@@ -188,6 +203,13 @@ def fuzz(session: nox.Session) -> None:
     """Ten minutes of hostile bytes."""
     install(session, "test")
     session.run("pytest", "tests/fuzz", "--long", *session.posargs)
+
+
+@nox.session
+def properties(session: nox.Session) -> None:
+    """Every property with all of its examples; the gate tries a quarter of them, others in each run."""
+    install(session, "test")
+    session.run("pytest", "-m", "hypothesis", "--long", *session.posargs)
 
 
 @nox.session
@@ -231,6 +253,13 @@ def installed(session: nox.Session) -> None:
     """The wheels in fresh environments: plugins of others, the tutorial to its end, what extras cost that are off."""
     install(session, "test")
     session.run("pytest", "tests/installed", "--long", *session.posargs)
+
+
+@nox.session
+def pages(session: nox.Session) -> None:
+    """The commands of all pages of the documentation, as they stand there."""
+    install(session, "test")
+    session.run("pytest", "tests/docs", "tests/mqtt/bridge/test_page.py", "--long", *session.posargs)
 
 
 @nox.session

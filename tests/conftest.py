@@ -1,7 +1,7 @@
 """What every suite shares: the choice between the short slice of the gate and the long run.
 
 A test marked `long` runs only under `--long`, which the named nox sessions pass; of one marked `one_in(n)` every n-th
-case runs without.
+case runs without, and of a property's examples a quarter.
 """
 
 import signal
@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from support.folder_times import FolderTimes, ProcessorTimes
-from support.gates_slice import divided
+from support.gates_slice import divided, sampled, take_all_examples
 from support.setting_marks import changes_what_it_says  # noqa: F401  (a fixture of every test)
 from support.side_by_side import costliest_first
 
-pytest_plugins = ["support.live_fixtures"]
+pytest_plugins = ["support.forked_run", "support.live_fixtures"]
 
 # What a test may take in a long suite, in seconds: the gate's limit, in pyproject.toml, is for its slices of them.
 LONG_TIMEOUT_S = 3600
@@ -30,6 +30,8 @@ settings.register_profile(
     phases=[Phase.explicit, Phase.generate],
 )
 settings.load_profile("unhurried")
+_EXAMPLES = 100
+"""Of a property that says no number: as many as hypothesis tries by itself."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,6 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--long") or config.getoption("--hypothesis-profile", None):
+        take_all_examples()
+    else:
+        settings.register_profile("gate", settings.get_profile("unhurried"), max_examples=sampled(_EXAMPLES))
+        settings.load_profile("gate")
     config.addinivalue_line("markers", "long: not in the gate's slice; runs under --long")
     config.addinivalue_line(
         "markers", "one_in(n): every n-th case is in the gate's slice; all run under --long"
@@ -49,22 +56,21 @@ def pytest_configure(config: pytest.Config) -> None:
         "setting(*names, while_running=False): the test sees these settings act (see support.setting_marks)",
     )
     config.pluginmanager.register(ProcessorTimes())
-    if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(FolderTimes())
+    config.pluginmanager.register(FolderTimes())
     # A run in the background inherits an ignored SIGINT, and what is started here would inherit it in turn.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    # Bytes made at collection (compressed, signed) differ between the processes of xdist, which must agree on ids.
+    # Bytes made at collection (compressed, signed) differ from run to run: a test would not be found by its id.
     if isinstance(val, bytes) and len(val) > 16 and not val.decode("latin-1").isprintable():
         return argname
     return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if hasattr(config, "workerinput"):
+    if config.getoption("--processes"):
         costliest_first(items)
     if config.getoption("--long"):
         for item in items:

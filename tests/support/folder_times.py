@@ -35,7 +35,7 @@ class ProcessorTimes:
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         before, self._last = self._last, processor_s()
-        report.__dict__["processor_s"] = self._last - before  # pytest-xdist sends all fields of a report
+        report.__dict__["processor_s"] = self._last - before  # `forked_run` sends all fields of a report
         return report
 
 
@@ -47,7 +47,7 @@ class _Folder:
 
 
 class FolderTimes:
-    """A plugin of pytest, for the process that reports: with pytest-xdist that is the one that starts the workers."""
+    """A plugin of pytest, for the process that prints what comes of the tests."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()

@@ -1,4 +1,5 @@
-"""Which tests are in the gate: those that are not marked `long`, and of one that is marked `one_in(n)` every n-th case.
+"""Which tests are in the gate: those that are not marked `long`, and of one that is marked `one_in(n)` every n-th case;
+of the examples of a property a quarter, others in each run.
 
 All of them run under `--long`.
 """
@@ -9,6 +10,20 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
+
+_SHARE = 4
+_all_examples = False
+
+
+def take_all_examples() -> None:
+    """Before tests are collected."""
+    global _all_examples
+    _all_examples = True
+
+
+def sampled(examples: int) -> int:
+    """With how many of so many examples hypothesis tries a property in this run."""
+    return examples if _all_examples else max(examples // _SHARE, 10)
 
 
 def divided(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:

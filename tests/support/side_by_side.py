@@ -1,4 +1,4 @@
-"""How pytest-xdist deals tests out: all of a file to one process, the files that take longest first.
+"""In which order files of tests are given to processes (`forked_run`): those that take longest first.
 
 A file's tests share what they have made (a broker for a module, the two brokers of parity); some files are known to
 take long, and whichever of them begins last decides when the run ends.
@@ -10,29 +10,33 @@ import pytest
 
 LONGEST = (
     "tests/crash/test_crash.py",
-    "tests/crash/test_compaction.py",
-    "tests/settings/test_setting_marks.py",
-    "tests/log/cleaner/test_as_kafka.py",
-    "tests/settings/test_long_settings.py",
-    "tests/crash",
     "tests/docs/test_how_to.py",
-    "tests/docs/test_examples_run.py",
-    "tests/cli/doctor",
+    "tests/log/recovery/test_rescan.py",
     "tests/parity",
-    "tests/plugins",
+    "tests/crash",
+    "tests/log/test_manager.py",
+    "tests/docs/test_examples_run.py",
+    "tests/cli/plugins",
+    "tests/cli/doctor",
+    "tests/broker/test_damage.py",
+    "tests/log/test_dump_log_segments.py",
     "tests/installed",
+    "tests/plugins",
+    "tests/docs",
+    "tests/forward",
     "tests/cli",
     "tests/settings",
     "tests/clients",
     "tests/stress",
     "tests/http_proxy",
     "tests/log",
+    "tests/broker",
 )
 """Beginnings of paths, the costliest first."""
 
 
 def costliest_first(items: list[pytest.Item]) -> None:
-    """Each process has to come to the same order."""
+    """Those of the same rank stay in their order."""
     items.sort(key=lambda item: _rank(item.nodeid))
 
 

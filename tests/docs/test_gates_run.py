@@ -1,0 +1,196 @@
+"""`pytest --processes` (`support.forked_run`), over a small folder of tests: nothing is lost, whatever ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.forked_run import files_of
+from support.tree_copy import ROOT
+from support.waiting import until
+
+SHARED = """
+import os, warnings
+import pytest
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    yield os.getpid()
+    with open(os.environ["NOTES"], "a") as notes:
+        notes.write(f"{__name__} {os.getpid()}\\n")
+
+@pytest.mark.parametrize("case", range(50))
+def test_many(shared, tmp_path, case):
+    assert shared == os.getpid() != os.getppid()
+    print("this is", case)
+    assert case != 7
+
+def test_warns(shared):
+    warnings.warn("a warning of a test")
+
+@pytest.mark.skip(reason="on purpose")
+def test_skipped():
+    pass
+
+def test_output(capfd):
+    os.system("echo from a child")
+    assert capfd.readouterr().out == "from a child\\n"
+"""
+ENDS = """
+import os
+
+def test_before():
+    pass
+
+def test_ends():
+    os._exit(3)
+
+def test_behind():
+    pass
+"""
+MEETS = """
+from pathlib import Path
+from support.waiting import until
+
+def test_meets():
+    Path("{one}").touch()
+    until(Path("{other}").exists, "the other one")
+"""
+OF_THE_SESSION = """
+import pytest
+
+MADE = []
+
+@pytest.fixture(scope="session")
+def one():
+    MADE.append(1)
+    yield len(MADE)
+    raise RuntimeError("it does not end well")
+"""
+WAITS = """
+import os, threading
+import pytest
+
+@pytest.fixture
+def noted():
+    yield
+    with open(os.environ["NOTES"], "a") as notes:
+        notes.write("ended\\n")
+
+def test_waits(noted):
+    with open(os.environ["NOTES"], "a") as notes:
+        notes.write("begun\\n")
+    threading.Event().wait()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["support.forked_run"]\n')
+    return tmp_path
+
+
+def start(folder: Path, *words: str) -> subprocess.Popen[str]:
+    without = [
+        word for name in ("schemathesis", "hypothesispytest", "leafcuttr") for word in ("-p", f"no:{name}")
+    ]
+    command = [sys.executable, "-m", "pytest", *without, "--processes", "3", "-ra", "-o", "addopts=", *words]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "NOTES": str(folder / "notes")}
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def run(folder: Path, *words: str) -> tuple[int, str]:
+    process = start(folder, *words)
+    said = process.communicate(timeout=120)[0]
+    return process.returncode, said
+
+
+def test_files_keep_the_order_in_which_they_come_first() -> None:
+    assert files_of(["b", "b", "a", "b", "c"]) == [[0, 1, 3], [2], [4]]
+    assert files_of([]) == []
+
+
+def test_every_test_is_reported_once_with_what_it_said(folder: Path) -> None:
+    for name in "abcd":
+        (folder / f"test_{name}.py").write_text(SHARED)
+    status, said = run(folder)
+    assert status == 1
+    assert "4 failed, 204 passed, 4 skipped, 4 warnings" in said
+    assert "a warning of a test" in said
+    assert said.count("this is 7") == 4
+    assert "this is 8" not in said
+    made = (folder / "notes").read_text().split()
+    assert sorted(made[::2]) == ["test_a", "test_b", "test_c", "test_d"]
+
+
+def test_files_run_side_by_side(folder: Path) -> None:
+    for one, other in ("a", "b"), ("b", "a"):
+        (folder / f"test_{one}.py").write_text(MEETS.format(one=one, other=other))
+    assert run(folder)[0] == 0
+
+
+def test_a_process_that_ends_fails_its_test_and_the_run(folder: Path) -> None:
+    (folder / "test_ends.py").write_text(ENDS)
+    status, said = run(folder)
+    assert status != 0
+    assert re.search(r"FAILED test_ends.py::test_ends - the process that ran this test has ended", said)
+    assert "with status 3" in said
+    assert "1 failed, 1 passed" in said
+
+
+def test_the_first_failure_ends_all_if_told(folder: Path) -> None:
+    for name in "abcdef":
+        (folder / f"test_{name}.py").write_text("def test_it():\n    assert False\n")
+    status, said = run(folder, "-x")
+    assert status == 1
+    assert re.search(r"stopping after \d failures", said)  # several may fail at once
+
+
+def test_nothing_is_chosen(folder: Path) -> None:
+    (folder / "test_a.py").write_text("def test_it():\n    pass\n")
+    assert run(folder, "-k", "another")[0] == 5
+
+
+def test_an_error_of_the_collection_runs_nothing(folder: Path) -> None:
+    (folder / "test_a.py").write_text("import there_is_none\n")
+    (folder / "test_b.py").write_text("def test_it():\n    pass\n")
+    status, said = run(folder)
+    assert status == 2
+    assert "1 error" in said
+
+
+def test_what_is_interrupted_ends_what_it_has_made(folder: Path) -> None:
+    """As Ctrl-C does it: all processes are told."""
+    (folder / "test_a.py").write_text(WAITS)
+    process = start(folder)
+    notes = folder / "notes"
+    until(lambda: notes.exists() and notes.read_text() == "begun\n", "the test")
+    os.killpg(process.pid, signal.SIGINT)
+    assert "KeyboardInterrupt" in process.communicate(timeout=120)[0]
+    assert process.returncode == 2
+    assert notes.read_text() == "begun\nended\n"
+
+
+def test_what_belongs_to_the_session_is_made_once_in_a_process_and_its_end_is_reported(folder: Path) -> None:
+    with (folder / "conftest.py").open("a") as conftest:
+        conftest.write(OF_THE_SESSION)
+    for name in "ab":
+        (folder / f"test_{name}.py").write_text("def test_it(one):\n    assert one == 1\n")
+    status, said = run(folder, "--processes", "1")
+    assert status == 1
+    assert "2 passed, 1 error" in said
+    assert "it does not end well" in said
