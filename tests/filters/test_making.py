@@ -82,6 +82,8 @@ def test_a_chain_decodes_a_value_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return json.loads(text)
 
     monkeypatch.setattr(json_values, "_decode", decode)
+    # What other tests have shown it decides whether documents are kept.
+    monkeypatch.setattr(json_values, "_kept", json_values._Kept())
     chain = [
         made(text).filter
         for text in (
@@ -110,4 +112,6 @@ def test_what_needs_no_document_decodes_none(text: str, monkeypatch: pytest.Monk
         raise AssertionError("decoded")
 
     monkeypatch.setattr(json_values, "_decode", decode)
+    # What other tests have shown it decides whether documents are kept.
+    monkeypatch.setattr(json_values, "_kept", json_values._Kept())
     made(text).filter(of({"a": 1}, b"k", timestamp=NOW))

@@ -105,7 +105,7 @@ async def test_a_client_that_falls_silent_is_told_and_disconnected(tmp_path: Pat
         yield b'{"value":1}\n{"value":2}'
         await trio.sleep_forever()
 
-    async with running(tmp_path / "data", {"request.timeout.ms": 50}) as proxy:
+    async with running(tmp_path / "data", {"request.timeout.ms": 400}) as proxy:
         with trio.fail_after(30):
             stream = await trio.open_tcp_stream("127.0.0.1", proxy.port)
             async with stream:

@@ -99,7 +99,7 @@ async def test_slow_senders_are_cut(tmp_path: Path, path: bytes) -> None:
 @pytest.mark.parametrize("sent", [b"", HEAD, b"GET /topics HTTP/1.1\r\nHost: x\r\n\r\n"])
 @pytest.mark.setting("lc.http.proxy.idle.timeout.ms")
 async def test_idle_connections_are_closed(tmp_path: Path, sent: bytes) -> None:
-    async with running(tmp_path / "data", {"idle.timeout.ms": 50}) as proxy:
+    async with running(tmp_path / "data", {"idle.timeout.ms": 400}) as proxy:
         stream = await trio.open_tcp_stream("127.0.0.1", proxy.port)
         async with stream:
             await stream.send_all(sent) if sent else None

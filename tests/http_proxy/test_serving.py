@@ -170,13 +170,13 @@ async def test_a_head_that_never_ends_is_idle(tmp_path: Path) -> None:
 
 async def test_a_request_that_takes_long_is_not_idle(tmp_path: Path) -> None:
     async with (
-        running(tmp_path / "data", {"idle.timeout.ms": 50}) as proxy,
+        running(tmp_path / "data", {"idle.timeout.ms": 500}) as proxy,
         await connect(proxy) as stream,
     ):
         head = b"POST /topics/t HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
         await stream.send_all(head + b"Content-Length: 16\r\n\r\n")
         for byte in b'{"records":[{}]}':
-            await trio.sleep(0.02)  # longer than the idle time, altogether
+            await trio.sleep(0.04)  # longer than the idle time, altogether
             await stream.send_all(bytes([byte]))
         assert (await receive_all(stream)).startswith(b"HTTP/1.1 200 ")
         await ends_become(proxy, {"idle": 1})

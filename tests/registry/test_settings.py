@@ -268,7 +268,7 @@ async def test_a_body_that_does_not_come(tmp_path: Path) -> None:
 @pytest.mark.setting("lc.schema.registry.idle.timeout.ms")
 async def test_who_is_idle_is_disconnected(tmp_path: Path) -> None:
     async with (
-        running(tmp_path / "data", {"idle.timeout.ms": 50}) as registry,
+        running(tmp_path / "data", {"idle.timeout.ms": 400}) as registry,
         await registry.connect() as stream,
     ):
         await stream.send_all(GET)

@@ -158,7 +158,7 @@ async def test_after_a_long_wait_idleness_begins_anew(
 
 @pytest.mark.setting("connections.max.idle.ms")
 async def test_idle_connections_are_closed_and_waiting_ones_are_not(serve: Serve) -> None:
-    broker = await serve({"connections.max.idle.ms": "200"})
+    broker = await serve({"connections.max.idle.ms": "500"})
     async with await connect(broker) as idle, await connect(broker) as half, await connect(broker) as polling:
         await polling.ask(metadata_request("t"), 12)
         poll = fetch_request("t", 0, max_wait_ms=1500)

@@ -206,8 +206,8 @@ def test_a_broker_that_is_stopped_past_the_sessions_hears_its_members_before_it_
             assert client.produce("t", batch()).base_offset == number
         consumer = librdkafka.Group(broker.address, "clients", ["t"], session_timeout_ms=30_000)
         consumer.take(10)
-        joined(dead, "dead", 500)
-        member = joined(alive, "alive", 500)
+        joined(dead, "dead", 2000)
+        member = joined(alive, "alive", 2000)
         beat = HeartbeatRequest(
             group_id="alive", generation_id=member.generation_id, member_id=member.member_id
         )
@@ -215,7 +215,7 @@ def test_a_broker_that_is_stopped_past_the_sessions_hears_its_members_before_it_
         broker.process.send_signal(signal.SIGSTOP)
         alive.send(beat, 4)
         client.send_produce("t", batch())
-        Event().wait(3)  # the time that the test is about: several sessions long
+        Event().wait(5)  # the time that the test is about: several sessions long
         broker.process.send_signal(signal.SIGCONT)
         assert alive.take(beat, 4).error_code == 0
 

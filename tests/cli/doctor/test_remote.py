@@ -37,7 +37,7 @@ from support.wall_clock import WallClock
 from support.wire_client import WireClient
 
 PATIENCE_S = 60.0  # for what is there
-IMPATIENCE_S = 0.5  # for what is not
+IMPATIENCE_S = 2.0  # for what is not
 
 
 def look(
@@ -184,7 +184,7 @@ def test_a_server_that_says_nothing() -> None:
     with listening(wait) as port:
         name, one = only_problem(look(f"127.0.0.1:{port}", timeout=IMPATIENCE_S, patience=IMPATIENCE_S))
     assert name == "protocol"
-    assert "does not answer in 0.5 s" in one.seen
+    assert f"does not answer in {IMPATIENCE_S:g} s" in one.seen
 
 
 def test_a_server_that_hangs_up() -> None:
@@ -406,7 +406,7 @@ def test_a_disk_that_is_nearly_full_and_one_that_takes_nothing(tmp_path: Path) -
 def test_a_broker_that_takes_no_record(tmp_path: Path) -> None:
     """Its disk has less free space than it keeps for itself."""
     with running_broker(tmp_path, {"lc.log.min.free.bytes": str(1 << 60)}) as broker:
-        name, one = only_problem(look(broker.address, writes=True, timeout=3))
+        name, one = only_problem(look(broker.address, writes=True, timeout=8))
     assert name == "round-trip"
     assert "a record was not acknowledged" in one.seen
 

@@ -401,7 +401,7 @@ async def test_a_bridge_hands_on_what_a_client_may_not_send(mqtt: RunningMqtt) -
 
 async def test_a_connection_that_is_idle_for_too_long_ends_alone(tmp_path: Path) -> None:
     """By the listener's own limit, which counts both directions: the broker goes on."""
-    async with running_mqtt(tmp_path, {"mqtt.idle.timeout.ms": 200}) as mqtt:
+    async with running_mqtt(tmp_path, {"mqtt.idle.timeout.ms": 500}) as mqtt:
         idle = await mqtt.connect("idle", will=Will("wills/idle", b"gone", 0, False), properties=OUTLIVES)
         ended = await idle.expect(Disconnect)
         assert ended.reason == ReasonCode.KEEP_ALIVE_TIMEOUT

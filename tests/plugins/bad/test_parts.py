@@ -258,6 +258,7 @@ def test_a_service_that_fails_at_each_start(driven: Driven, service: str, fault:
     assert driven.is_well()
 
 
+@pytest.mark.alone
 def test_others_are_answered_without_delay_meanwhile(driven: Driven) -> None:
     """Not what machines can do, which is a few milliseconds, but what nobody would call without delay."""
     driving, took = True, []

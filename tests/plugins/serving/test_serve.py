@@ -130,7 +130,7 @@ def test_a_unix_socket_alone(tmp_path: Path, echo: dict[str, str]) -> None:
     }
     with running_broker(tmp_path, settings) as broker:
         assert ready(broker) == {f"{PREFIX}.unix": str(path)}
-        assert f"lc.plugin.echo.unix://{path}" in broker.log
+        until(lambda: f"lc.plugin.echo.unix://{path}" in broker.log, "the line of the log")
         assert health(broker)["plugin_listeners"] == {f"{PREFIX}.unix": f"PLAINTEXT://{path}"}
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         with socket.socket(socket.AF_UNIX) as client:

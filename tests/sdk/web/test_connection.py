@@ -47,7 +47,7 @@ async def test_the_head_and_the_body_of_an_answer_leave_together(
 
 @pytest.mark.parametrize("begin", [b"", GET[:10], GET, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"])
 async def test_an_idle_one_is_closed(tmp_path: Path, begin: bytes) -> None:
-    limits = {"idle.timeout.ms": 50}
+    limits = {"idle.timeout.ms": 400}
     async with serving(tmp_path, lambda _: Application(hello), limits) as served:
         async with await trio.open_tcp_stream("127.0.0.1", served.port) as stream:
             await stream.send_all(begin)
@@ -62,7 +62,7 @@ async def test_one_whose_request_is_under_way_is_not_idle(tmp_path: Path) -> Non
         await go_on.wait()
         await hello(exchange)
 
-    limits = {"idle.timeout.ms": 10}
+    limits = {"idle.timeout.ms": 250}
     async with (
         serving(tmp_path, lambda _: Application(handle), limits) as served,
         await trio.open_tcp_stream("127.0.0.1", served.port) as stream,

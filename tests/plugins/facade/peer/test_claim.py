@@ -51,6 +51,8 @@ async def test_one_has_it_and_hands_it_on(run: Run, autojump_clock: MockClock) -
     # While a thread writes, the time of a busy machine does not go on.
     autojump_clock.autojump_threshold = 0.05
     async with run() as live, wanting(live, 3) as some:
+        while not any(one.has_it for one in some):
+            await trio.sleep(0.01)
         for _ in range(3):
             (holder,) = [one for one in some if one.has_it]
             before = trio.current_time()
