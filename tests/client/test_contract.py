@@ -17,9 +17,6 @@ from support import jars, librdkafka
 from support.broker_process import running_broker
 from support.real_kafka import real_kafka
 
-SLICE = ("order", "refusals", "waiting", "transactions", "claims")
-"""What the gate checks against Kafka, whose start takes longer than the check."""
-
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
@@ -59,8 +56,9 @@ async def test_leafcuttr(ours: str, promise: str) -> None:
     await check(ours, promise)
 
 
-async def test_kafka(kafka: str, request: pytest.FixtureRequest) -> None:
-    await check(kafka, *(PROMISES if request.config.getoption("--long") else SLICE))
+@pytest.mark.long
+async def test_kafka(kafka: str) -> None:
+    await check(kafka, *PROMISES)
 
 
 @pytest.mark.parametrize("first", ["in process", "over TCP"])

@@ -15,6 +15,7 @@ from support import jars
 from support.real_kafka import Address, real_kafka
 from support.waiting import free_port
 
+pytestmark = pytest.mark.long
 SASL = """
 listeners=PLAINTEXT://127.0.0.1:{{port}},SASL_PLAINTEXT://127.0.0.1:{sasl},CONTROLLER://127.0.0.1:{{controller}}
 advertised.listeners=PLAINTEXT://127.0.0.1:{{port}},SASL_PLAINTEXT://127.0.0.1:{sasl}

@@ -65,6 +65,7 @@ def test_librdkafka_sees_and_changes_them(address: str) -> None:
     assert describe(ResourceType.BROKER, "1")["weight"] == "4"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 @pytest.mark.client("Kafka's Java tools", version="4.3.1")
 def test_kafka_configs_sees_and_changes_them(address: str) -> None:

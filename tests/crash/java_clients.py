@@ -73,12 +73,13 @@ class _Tool:
 class JavaProducer(_Tool):
     """Numbers from 0 on to one partition. It is one of the reader's senders: see `workload.Sender`."""
 
-    def __init__(self, folder: Path, bootstrap: str) -> None:
+    def __init__(self, folder: Path, bootstrap: str, *, a_second: int) -> None:
+        """`a_second`: how many records it sends in that time, at most."""
         config = folder / "java.properties"
         config.write_text(_SETTINGS)
         super().__init__(
-            folder, "VerifiableProducer", "--bootstrap-server", bootstrap, "--topic", TOPIC, "--throughput", "200",
-            "--producer.config", str(config),
+            folder, "VerifiableProducer", "--bootstrap-server", bootstrap, "--topic", TOPIC,
+            "--throughput", str(a_second), "--producer.config", str(config),
         )  # fmt: skip
         self.number = NUMBER
         self.topic = TOPIC

@@ -34,13 +34,14 @@ def value_of(number: int) -> bytes | None:
 class KeyedSender(Worker):
     """One librdkafka producer. `acknowledged` and `tried` are the last numbers of each key."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, *, burst: int) -> None:
         super().__init__("keyed sender")
         from confluent_kafka import Producer
 
         self.acknowledged: dict[bytes, int] = {}
         self.tried: dict[bytes, int] = {}
         self.places: dict[bytes, int] = {}  # the offsets of the acknowledged
+        self._burst = burst
         self._sent = 0
         self._open = 0
         self._producer = Producer(
@@ -61,7 +62,7 @@ class KeyedSender(Worker):
 
     def step(self) -> None:
         if self._open < 200:
-            for _ in range(20):
+            for _ in range(self._burst):
                 number, key = self._sent, b"key %d" % (self._sent % KEYS)
                 self.tried[key] = number
                 self._producer.produce(

@@ -97,7 +97,7 @@ def run_kills(
     try:
         assert run.start()
         create_topics(run.address)
-        load = Load(run, seed, group_too=thorough)
+        load = Load(run, seed, thorough=thorough)
         _go_through(run, load, plan, thorough=thorough, patience=patience, every_point=every_point)
         with run.timed("read files"):
             files = check_files(run.data, load, seed, kafka_reads=ALL if thorough else SOME)

@@ -34,18 +34,20 @@ SETTINGS: Final = {
 class Load:
     """All that runs against the broker, and the comparison of what it was told with what there is."""
 
-    def __init__(self, run: BrokerRun, seed: int, *, group_too: bool) -> None:
-        at = run.address
+    def __init__(self, run: BrokerRun, seed: int, *, thorough: bool) -> None:
+        """`thorough`: a Java consumer group too, and more records in a batch. How many batches there are, and with that
+        how often a point is passed, is the same."""
+        at, burst = run.address, 10 if thorough else 2
         numbered: list[Any] = [
-            Sender(at, 0, idempotent=True, codec="none", partition=0),
-            Sender(at, 1, idempotent=True, codec="lz4", partition=1),
-            Sender(at, 2, idempotent=False, codec="none", partition=0),
-            Sender(at, 3, idempotent=True, codec="none", topic=SYNCED, partition=0),
+            Sender(at, 0, idempotent=True, codec="none", burst=burst, partition=0),
+            Sender(at, 1, idempotent=True, codec="lz4", burst=burst, partition=1),
+            Sender(at, 2, idempotent=False, codec="none", burst=burst, partition=0),
+            Sender(at, 3, idempotent=True, codec="none", burst=burst, topic=SYNCED, partition=0),
             RawSender(at, 4, DATA, 1),
             RawSender(at, 5, SYNCED, 1),
         ]
         self.numbered = numbered
-        self.keyed = keyed.KeyedSender(at)
+        self.keyed = keyed.KeyedSender(at, burst=2 * burst)
         self.committer = Committer(at)
         self.transactor = Transactor(at)
         self.topics, self.trimmer = Topics(at, seed), Trimmer(at, seed)
@@ -53,9 +55,9 @@ class Load:
         self.workers: list[Any] = [*numbered, self.keyed, self.committer, self.transactor, *self.raw]
         self.java: java_clients.JavaConsumer | None = None
         if jars.missing() is None:
-            numbered.append(java_clients.JavaProducer(run.folder, at))
+            numbered.append(java_clients.JavaProducer(run.folder, at, a_second=20 * burst))
             self.workers.append(numbered[-1])
-            if group_too:
+            if thorough:
                 self.java = java_clients.JavaConsumer(run.folder, at)
                 self.workers.append(self.java)
         else:

@@ -31,7 +31,7 @@ def test_nothing_acknowledged_is_lost(
 ) -> None:
     long = request.config.getoption("--long", default=False)
     kills = request.config.getoption("--kills", default=None)
-    kills = kills if kills is not None else (200 if long else 6)
+    kills = kills if kills is not None else (200 if long else 2)
     with capsys.disabled():
         run = run_kills(
             tmp_path,

@@ -88,8 +88,17 @@ class Sender(Worker):
     """
 
     def __init__(
-        self, bootstrap: str, number: int, *, idempotent: bool, codec: str, topic: str = DATA, partition: int
+        self,
+        bootstrap: str,
+        number: int,
+        *,
+        idempotent: bool,
+        codec: str,
+        burst: int,
+        topic: str = DATA,
+        partition: int,
     ) -> None:
+        """`burst`: how many records it sends at once."""
         super().__init__(f"sender {number}")
         from confluent_kafka import Producer
 
@@ -97,6 +106,7 @@ class Sender(Worker):
         self.topic = topic
         self.partition = partition
         self.idempotent = idempotent
+        self._burst = burst
         self.sent = 0
         self.acknowledged = 0
         self._offsets = array("q")  # of the acknowledged, by number
@@ -121,7 +131,7 @@ class Sender(Worker):
 
     def step(self) -> None:
         if self.sent - self.acknowledged < 500:
-            for _ in range(10):
+            for _ in range(self._burst):
                 self._producer.produce(
                     self.topic,
                     self.value_of(self.sent),

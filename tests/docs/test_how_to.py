@@ -64,6 +64,7 @@ def test_a_snapshot_of_a_frozen_file_system(tmp_path: Path) -> None:
             subprocess.run(["umount", mounted], check=True)
 
 
+@pytest.mark.long
 def test_migrate_from_kafka(tmp_path: Path) -> None:
     """The folders are those that Apache Kafka wrote for the tests of the log."""
     shutil.copytree(KAFKA_DIRECTORY, tmp_path / "kafka-data")
@@ -79,6 +80,7 @@ def test_tls(tmp_path: Path) -> None:
     assert run_page("how-to/tls.md", tmp_path) >= 7
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("page", "parts"),
     [

@@ -15,6 +15,7 @@ from leafcuttr.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     TopicRequest,
 )
+from support.gates_slice import sampled
 
 TOPICS = {"a": 3, "b": 1, "c": 5}
 
@@ -126,7 +127,9 @@ async def test_the_brokers_own_limit(
 
 
 @given(limit=st.integers(-1, 12), names=st.sets(st.sampled_from(["a", "aa", "b", "c", "x"])))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=sampled(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 async def test_the_pages_together_are_everything_once(
     broker: Broker, send: Any, limit: int, names: set[str]
 ) -> None:

@@ -21,6 +21,7 @@ def no_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
 
 
+@pytest.mark.long
 def test_the_tutorial(installed: Environment, tmp_path: Path) -> None:
     programs = installed.folder / "bin"
     assert run_page("tutorial/plugin.md", tmp_path, until_heading=PACKAGE, programs=programs) >= 12

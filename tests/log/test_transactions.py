@@ -17,6 +17,7 @@ from leafcuttr.log.segment.segment import Segment
 from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.markers import Marker, encode_marker, read_marker
+from support.gates_slice import sampled
 from support.logs import NOW, append, append_marker, batch, make_log, read_all, stage_marker, write_now
 
 
@@ -253,7 +254,7 @@ def test_deleted_records_let_the_last_stable_offset_go(tmp_path: Path) -> None:
 Step = tuple[str, int, int]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sampled(60), deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -19,6 +19,7 @@ from support.real_kafka import real_kafka
 COUNT = 3000
 
 
+@pytest.mark.long
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 def test_a_killed_kafkas_topic_is_adopted_whole(tmp_path: Path) -> None:
     with real_kafka(tmp_path / "kafka") as address:

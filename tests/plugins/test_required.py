@@ -97,6 +97,7 @@ BY = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("failure", KINDS)
 @pytest.mark.parametrize("by", BY)
 def test_a_failure_that_ends_the_start(tmp_path: Path, busy: int, failure: str, by: str) -> None:
@@ -108,6 +109,7 @@ def test_a_failure_that_ends_the_start(tmp_path: Path, busy: int, failure: str, 
         start_broker(tmp_path / "broker", settings)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("failure", KINDS)
 @pytest.mark.parametrize("by", ["setting", "plugin"])
 def test_a_failure_that_leaves_the_broker_degraded(tmp_path: Path, busy: int, failure: str, by: str) -> None:

@@ -392,6 +392,7 @@ def test_parameters_of_an_admin_route(adding: BrokerProcess) -> None:
     assert get(adding, "/plugins/adds/subjects/a/b")[0] == 404
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("body", "line"),
     [

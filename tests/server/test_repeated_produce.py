@@ -41,6 +41,7 @@ from leafcuttr.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from support.gates_slice import sampled
 from support.live_broker import LiveBroker, live_broker
 from support.logs import NOW, HandClock, batch, patched
 from support.topics import alter_config
@@ -251,7 +252,9 @@ stretches = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=sampled(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(stretches, min_size=1, max_size=4))
 def test_both_ways_answer_and_store_the_same(pair: Pair, plan: list[object]) -> None:
     both, correlation = Both(pair), count(-2)

@@ -38,6 +38,7 @@ def test_librdkafka_sees_where_it_comes_from(serve: Any) -> None:
         assert told(ResourceType.TOPIC, "t")[:2] == ("2", default)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 def test_kafka_configs_changes_it_and_cannot_remove_it(serve: Any) -> None:
     with serve() as broker:

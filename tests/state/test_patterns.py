@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leafcuttr.state.patterns import InvalidPattern, Pattern
+from support.gates_slice import sampled
 
 _PIECES = ["a", "b", ".", "*", "+", "?", "(", ")", "(?:", "|", "[ab]", "[^a]", "[a-c]", "[]a]", "\\d", "\\.", "{1,2}",
            "{2}", "^", "$", "-"]  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=sampled(300), deadline=None)
 @given(pieces=st.lists(st.sampled_from(_PIECES), max_size=7), text=st.text("ab1.-]\n", max_size=6))
 async def test_as_python_where_both_take_it(pieces: list[str], text: str) -> None:
     pattern = "".join(pieces)

@@ -13,6 +13,7 @@ from leafcuttr.runtime.clock import SystemClock
 from leafcuttr.runtime.runtime import Runtime
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.topics import Topics
+from support.gates_slice import sampled
 from support.topics import alter_config
 
 NAMES = ("a", "b", "x.y", "x_y")
@@ -81,7 +82,9 @@ STEPS = st.one_of(
 
 
 @given(steps=st.lists(STEPS, max_size=20))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=sampled(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 async def test_topics_do_what_the_model_does(tmp_path: Path, steps: list[tuple[str, str, int]]) -> None:
     directory = tmp_path / str(len(list(tmp_path.iterdir())))
     given_settings = Settings({"log.dirs": str(directory), "node.id": "1"})

@@ -17,6 +17,7 @@ from leafcuttr.wire.compression import (
     decompress,
 )
 from leafcuttr.wire.errors import WireError
+from support.gates_slice import sampled
 
 COMPRESSING = [codec for codec in Codec if codec is not Codec.NONE]
 LIMIT = 1 << 20
@@ -25,7 +26,7 @@ SAMPLE = b"".join(b"leaf %d cut; " % (number % 97) for number in range(30_000))
 
 @pytest.mark.parametrize("codec", Codec)
 @given(data=st.binary(max_size=3000), repeat=st.integers(0, 60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sampled(60), deadline=None)
 def test_what_is_compressed_comes_back(codec: Codec, data: bytes, repeat: int) -> None:
     whole = data * repeat
     assert decompress(codec, compress(codec, whole), limit=200_000) == whole
@@ -145,7 +146,7 @@ def test_damage_is_a_wire_error(codec: Codec) -> None:
 
 @pytest.mark.parametrize("codec", COMPRESSING)
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sampled(150), deadline=None)
 def test_flipped_bytes_raise_nothing_but_wire_errors(codec: Codec, data: st.DataObject) -> None:
     packed = bytearray(compress(codec, SAMPLE[:2000]))
     for _ in range(data.draw(st.integers(1, 4))):

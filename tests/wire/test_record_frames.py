@@ -21,6 +21,7 @@ from leafcuttr.wire.record_frames import compile_frame
 from leafcuttr.wire.record_layout import RECORD, Number
 from leafcuttr.wire.record_summary import record_shapes, summarize_records
 from leafcuttr.wire.records import Record, decode_records, encode_batch
+from support.gates_slice import sampled
 
 TOO_SHORT = "the bytes end here"
 sizes = st.sampled_from([0, 1, 63, 64, 65, 8191, 8192, 8193])
@@ -109,7 +110,7 @@ def outcome(read: Callable[[], Any]) -> Any:
 
 
 @given(rows, st.sampled_from([0, 0, 1, 2]), st.sampled_from([1, 1, 2, 300, 10_000]), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=sampled(300), deadline=None)
 def test_all_readers_agree_with_a_plain_one(
     drawn: list[Any], damages: int, gap: int, data: st.DataObject
 ) -> None:

@@ -13,6 +13,7 @@ from leafcuttr.wire import record_lengths
 from leafcuttr.wire.errors import EndlessNumber, MalformedRecord
 from leafcuttr.wire.record_lengths import check_record_lengths
 from parity.batches import varint
+from support.gates_slice import sampled
 
 
 def filled(lengths: list[int], byte: int = 0) -> bytes:
@@ -60,7 +61,7 @@ LENGTHS = st.lists(RUN, max_size=12).map(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=sampled(300))
 @given(LENGTHS, st.sampled_from([0, 0x80, 0xFF, 0x7F]), st.integers(-2, 2))
 @example([100] * 5000, 0, 0)
 @example([100] * 15 + [101] * 17 + [100] * 16 + [0] * 300, 0xFF, 0)
@@ -71,7 +72,7 @@ def test_whole_records_are_taken_and_no_other_number_of_them(lengths: list[int],
     assert walked(data, len(lengths)) == "whole"
 
 
-@settings(max_examples=500)
+@settings(max_examples=sampled(500))
 @given(LENGTHS, st.data())
 def test_a_byte_that_is_wrong_is_seen_as_by_a_plain_reading(lengths: list[int], data: st.DataObject) -> None:
     whole = bytearray(filled(lengths))
@@ -84,7 +85,7 @@ def test_a_byte_that_is_wrong_is_seen_as_by_a_plain_reading(lengths: list[int], 
     assert walked(damaged, len(lengths)) == plainly(damaged, len(lengths))
 
 
-@settings(max_examples=500)
+@settings(max_examples=sampled(500))
 @given(st.binary(max_size=200), st.integers(0, 40))
 def test_any_bytes_are_seen_as_by_a_plain_reading(data: bytes, count: int) -> None:
     assert walked(data, count) == plainly(data, count)
@@ -168,7 +169,7 @@ WIDTHS = st.lists(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=sampled(300))
 @given(WIDTHS, st.integers(0, 3), st.data())
 @example([([3], 9000)], 1, cast("Any", None))
 @example([([5], 9000)], 1, cast("Any", None))

@@ -18,6 +18,7 @@ from leafcuttr.wire.primitives import write_varlong
 from leafcuttr.wire.record_peek import TooManyHeaders, compile_early, peek_records
 from leafcuttr.wire.records import Record, encode_batch
 from leafcuttr_sdk.peek import Peek, PeekedBatch
+from support.gates_slice import sampled
 
 ALL = Peek(5, 5, ("a", "__value_schema_id", "\udcff"))
 PEEKS = [
@@ -93,7 +94,7 @@ def batches(draw: st.DrawFn) -> list[Record]:
 
 
 @given(batches(), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sampled(150), deadline=None)
 def test_it_agrees_with_the_records(records: list[Record], data: st.DataObject) -> None:
     whole = bytearray(encoded(records))
     for _ in range(data.draw(st.sampled_from([0, 0, 1, 2]))):

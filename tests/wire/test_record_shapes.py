@@ -28,6 +28,7 @@ from leafcuttr.wire.record_shapes import (
 )
 from leafcuttr.wire.records import Record, decode_records, encode_batch
 from leafcuttr_sdk.records import Headers
+from support.gates_slice import sampled
 
 NOT_TEXT = b"\xff\xfe".decode("utf-8", "surrogateescape")
 SIZES = [0, 1, 2, 63, 64, 65, 127, 128, 300]
@@ -130,7 +131,7 @@ def alike(draw: st.DrawFn) -> list[Record]:
 
 
 @given(st.sampled_from(WAYS), st.lists(alike(), min_size=1, max_size=4), st.integers(0, 3), st.data())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=sampled(400), deadline=None)
 def test_with_shapes_the_same_is_read(
     way: Callable[[], Shapes], drawn: list[list[Record]], damages: int, data: st.DataObject
 ) -> None:

@@ -19,6 +19,7 @@ from leafcuttr.wire.records import (
     encode_batch,
     record_bytes,
 )
+from support.gates_slice import sampled
 
 FIXTURE = Path(__file__).parents[1] / "log" / "fixtures" / "kafka-4.3.1"
 
@@ -49,7 +50,7 @@ def batches_of(log: Path) -> list[bytes]:
 
 
 @given(record_lists(max_gap=1000), st.sampled_from(Codec), st.integers(0, 2**40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sampled(150), deadline=None)
 def test_what_is_encoded_comes_back(records: list[Record], codec: Codec, base: int) -> None:
     moved = [record._replace(offset=record.offset + base) for record in records]
     batch = encode_batch(
@@ -64,7 +65,7 @@ def test_what_is_encoded_comes_back(records: list[Record], codec: Codec, base: i
 
 
 @given(record_lists())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sampled(100), deadline=None)
 def test_kafka_python_reads_what_we_write(records: list[Record]) -> None:
     from kafka.record import MemoryRecords
 
@@ -77,7 +78,7 @@ def test_kafka_python_reads_what_we_write(records: list[Record]) -> None:
 
 
 @given(record_lists(), st.sampled_from([Codec.NONE, Codec.GZIP]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sampled(100), deadline=None)
 def test_we_read_and_write_what_kafka_python_writes(records: list[Record], codec: Codec) -> None:
     from kafka.record.default_records import DefaultRecordBatchBuilder
 
@@ -102,7 +103,7 @@ def test_we_read_and_write_what_kafka_python_writes(records: list[Record], codec
 
 
 @given(record_lists())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sampled(60), deadline=None)
 def test_kio_agrees(records: list[Record]) -> None:
     """Only bytes of our own go into kio's reader, which believes every length. It rounds timestamps to seconds."""
     from kio.records.readers import read_batch
@@ -201,7 +202,7 @@ def test_offsets_before_the_base_are_refused() -> None:
 
 
 @given(record_lists(), st.sampled_from(Codec), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sampled(200), deadline=None)
 def test_damaged_batches_raise_nothing_but_wire_errors(
     records: list[Record], codec: Codec, data: st.DataObject
 ) -> None:
@@ -248,7 +249,7 @@ def test_rubbish_after_the_records_is_found() -> None:
 
 
 @given(record_lists())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sampled(60), deadline=None)
 def test_shapes_are_those_of_the_records(records: list[Record]) -> None:
     payload = record_bytes(encode_batch(records)).tobytes()
     first = records[0].timestamp

@@ -17,6 +17,7 @@ from leafcuttr.wire.batch import MAX_SEQUENCE
 from leafcuttr_sdk.batches import BatchBuilder
 from leafcuttr_sdk.records import Appended
 from leafcuttr_sdk.types import TopicPartition
+from support.gates_slice import sampled
 
 TP = TopicPartition("t", 0)
 ME = ProducerIdentity(7, 0)
@@ -348,7 +349,7 @@ class _Sent(NamedTuple):
     sequence: int
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sampled(60), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_no_batch_is_lost_or_doubled_or_overtaken(random: Random) -> None:
     """Connections that are cut at any moment, requests on dead connections that arrive late, answers that are lost,

@@ -22,6 +22,7 @@ from leafcuttr.wire.batch import ATTRIBUTES_AT, CRC_AT, MAX_TIMESTAMP_AT, parse
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record, decode_records, encode_batch
 from leafcuttr_sdk import TopicPartition
+from support.gates_slice import sampled
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
@@ -212,7 +213,7 @@ def test_a_bomb_is_refused(codec: Codec) -> None:
 
 
 @given(st.sampled_from(Codec), st.sampled_from(Codec), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sampled(150), deadline=None)
 def test_damage_inside_is_an_answer(source: Codec, target: Codec, data: st.DataObject) -> None:
     """The CRC is right, because a client made it over its rubbish."""
     batch = batch_of(NOW, NOW + 1, NOW + 2, codec=source)

@@ -14,6 +14,7 @@ from leafcuttr.log.append.rules import Origin
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import decode_records
+from support.gates_slice import sampled
 from support.logs import NOW, append, batch, make_log, patched, read_all, write_now
 
 GOOD = bytes(batch(2, key=b"k"))
@@ -203,7 +204,7 @@ fields = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sampled(200), deadline=None)
 @given(
     st.lists(st.tuples(fields, st.integers(-(2**63), 2**63 - 1)), max_size=3),
     st.integers(0, 130),
@@ -234,7 +235,7 @@ def test_whatever_is_taken_can_be_read_again(
         log.close()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sampled(200), deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused_with_a_code(data: bytes) -> None:
     with TemporaryDirectory() as folder, pytest.raises(BrokerError):

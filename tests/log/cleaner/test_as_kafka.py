@@ -18,6 +18,7 @@ from support.waiting import until
 from support.wire_client import WireClient
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing())),
     pytest.mark.timeout(600),
 ]

@@ -13,12 +13,13 @@ from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS
 from leafcuttr.log.log import Log
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record, encode_batch
+from support.gates_slice import sampled
 from support.logs import NOW, append, make_log
 
 times = st.integers(NOW - 20, NOW + 20)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sampled(60), deadline=None)
 @given(
     st.lists(st.tuples(st.lists(times, min_size=1, max_size=4), st.booleans()), max_size=25),
     times,

@@ -12,10 +12,11 @@ from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.files.open_file import NotCached
 from leafcuttr.log.read.read import CURSORS
 from leafcuttr.wire.batch import COUNT_AT, MAGIC_AT, parse
+from support.gates_slice import sampled
 from support.logs import NOW, append, batch, make_log, read_all, write_now
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sampled(60), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 5), st.integers(1, 900), st.booleans()), min_size=1, max_size=40),
     st.integers(0, 6000),

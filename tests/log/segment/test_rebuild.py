@@ -10,6 +10,7 @@ from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.segment.rebuild import index_fits, rebuild_indexes
 from leafcuttr.log.segment.scan import DamagedSegmentError
 from leafcuttr.log.segment.segment import Segment
+from support.gates_slice import sampled
 from support.segments import filled, reopened
 
 
@@ -32,7 +33,7 @@ def test_rebuilt_indexes_equal_the_written_ones(tmp_path: Path, from_batch: int)
     assert all(h.last_offset not in offsets or offsets[h.last_offset] == at for at, h in segment.scan())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=sampled(40), deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 255))
 def test_a_flipped_byte_ends_the_sound_part(
     tmp_path_factory: pytest.TempPathFactory, at: int, change: int
@@ -68,7 +69,7 @@ def test_zeros_at_the_end(tmp_path: Path, count: int) -> None:
     assert Path(segment.path(".log")).stat().st_size == log.size
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sampled(60), deadline=None)
 @given(st.binary(max_size=400))
 def test_any_bytes_are_scanned_without_harm(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     folder = tmp_path_factory.mktemp("log")

@@ -18,6 +18,7 @@ from leafcuttr_mqtt.messages import Message
 from leafcuttr_mqtt.packets.types import ReasonCode
 from leafcuttr_sdk import EARLIEST, Broker, StoredRecord, TopicPartition
 from leafcuttr_sdk.batches import partition_of
+from support.gates_slice import sampled
 from support.mqtt_chains import PLUGIN, open_with, ready
 
 NO_CREATION = {"auto_create_topics_enable": "false"}
@@ -462,7 +463,9 @@ MESSAGES = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=sampled(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(MESSAGES)
 def test_each_message_is_stored_once_or_named(core: Core, drawn: list[tuple[str, bytes, bool]]) -> None:
     """Whatever is refused beside it."""

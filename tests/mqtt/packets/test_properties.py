@@ -29,6 +29,7 @@ from leafcuttr_mqtt.packets.properties import (
     write_properties,
 )
 from leafcuttr_mqtt.packets.types import NO_PROPERTIES, PacketType, Properties, ReasonCode
+from support.gates_slice import sampled
 from support.mqtt_packets import properties, values
 
 R = ReasonCode
@@ -186,7 +187,7 @@ def test_the_order_of_user_properties_is_kept() -> None:
 
 
 @pytest.mark.parametrize("kind", HAVING, ids=str)
-@settings(max_examples=60)
+@settings(max_examples=sampled(60))
 @given(data=st.data())
 def test_they_come_back(kind: int, data: st.DataObject) -> None:
     found = data.draw(properties(kind, "server"))
@@ -205,7 +206,7 @@ def paho_value(known: Property, value: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", HAVING, ids=str)
-@settings(max_examples=40)
+@settings(max_examples=sampled(40))
 @given(data=st.data())
 def test_paho_reads_what_we_write_and_we_what_paho_writes(kind: int, data: st.DataObject) -> None:
     known = data.draw(st.sampled_from(sorted(ALLOWED[kind].values())))

@@ -10,6 +10,7 @@ from leafcuttr_mqtt.packets.bodies import Sender
 from leafcuttr_mqtt.packets.reader import PacketReader
 from leafcuttr_mqtt.packets.types import Connect, PacketType, Version
 from leafcuttr_mqtt.packets.writer import encode
+from support.gates_slice import sampled
 from support.mqtt_packets import SENDERS, VERSIONS, as_read, kinds, packets
 
 LARGE = 1 << 20
@@ -19,7 +20,7 @@ EVERY = [
 
 
 @pytest.mark.parametrize(("version", "sender", "kind"), EVERY)
-@settings(max_examples=60)
+@settings(max_examples=sampled(60))
 @given(data=st.data())
 def test_a_packet_comes_back(version: Version, sender: Sender, kind: PacketType, data: st.DataObject) -> None:
     packet = data.draw(packets(version, sender, kind))

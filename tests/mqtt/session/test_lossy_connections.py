@@ -31,6 +31,7 @@ from leafcuttr_mqtt.session.limits import Limits, QueueLimits
 from leafcuttr_mqtt.session.outbound import Outbound, packet_id_of
 from leafcuttr_mqtt.session.session import Session
 from leafcuttr_mqtt.session.types import Delivery, Drop, DropReason
+from support.gates_slice import sampled
 
 TOPICS = ("a", "long/topic/b")
 FEW = QueueLimits(max_inflight=3, max_messages=8, max_bytes=400, memory_bytes=100)
@@ -470,7 +471,9 @@ class LossyConnections(RuleBasedStateMachine):
         return message if message is not None else self.broker.log[drop.delivery.offset]
 
 
-LossyConnections.TestCase.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+LossyConnections.TestCase.settings = settings(
+    max_examples=sampled(150), stateful_step_count=60, deadline=None
+)
 TestLossyConnections = LossyConnections.TestCase
 
 

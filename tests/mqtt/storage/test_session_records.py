@@ -9,6 +9,7 @@ from leafcuttr_mqtt.session.types import Subscription
 from leafcuttr_mqtt.storage import formats
 from leafcuttr_mqtt.storage.session_records import BUCKETS, DIVIDED_ABOVE, SessionRecords, joined
 from leafcuttr_mqtt.storage.state import Bucket, SessionRecord
+from support.gates_slice import sampled
 
 
 class Topic:
@@ -150,7 +151,7 @@ _SUBSCRIBED = st.dictionaries(
         max_size=12,
     )
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=sampled(60))
 def test_a_start_finds_what_was_written_last(
     steps: list[tuple[str, int, dict[int, int] | None, bool]],
 ) -> None:

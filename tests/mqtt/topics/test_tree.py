@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from leafcuttr_mqtt.topics.names import matches, why_no_filter, why_no_name
 from leafcuttr_mqtt.topics.tree import NOTHING, SubscriptionTree, _Node
+from support.gates_slice import sampled
 
 Tree = SubscriptionTree[str, int]
 
@@ -137,7 +138,7 @@ STEPS = st.tuples(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=sampled(300))
 @given(st.lists(STEPS, max_size=40), st.lists(TOPICS, min_size=1, max_size=6))
 def test_it_finds_what_a_look_at_each_filter_finds(
     steps: list[tuple[bool, str, str, str | None, int]], topics: list[str]

@@ -19,6 +19,7 @@ from leafcuttr.state.groups.events import (
     SyncAnswer,
 )
 from leafcuttr.state.groups.machine import Group
+from support.gates_slice import sampled
 
 _LASTING = [
     ErrorCode.GROUP_MAX_SIZE_REACHED,
@@ -215,4 +216,4 @@ def _join(member_id: str) -> Join:
 
 
 TestLives = Lives.TestCase
-TestLives.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
+TestLives.settings = settings(max_examples=sampled(50), stateful_step_count=40, deadline=None)

@@ -231,6 +231,7 @@ def test_a_plugin_that_has_always_failed_in_another_part(tmp_path: Path, folder:
             librdkafka.alter(broker.address, "topic", "t", {CHECK: "true"})
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("how", ["gone", "disabled", "broken", "hook fails"])
 def test_while_the_plugin_is_gone(tmp_path: Path, folder: Path, how: str) -> None:
     """Its settings are unknown then, or what they imply."""

@@ -73,6 +73,7 @@ def test_java_reads_over_gaps_and_takes_the_files_for_sound(tmp_path: Path, plug
         assert librdkafka.watermarks(again.address, "t") == (0, at)
 
 
+@pytest.mark.long
 def test_javas_producer_is_told_the_reason(tmp_path: Path, plugins: Path) -> None:
     with running_broker(tmp_path, {"lc.plugins.path": str(plugins)}) as broker:
         librdkafka.create(broker.address, "t", lc_validators="short")
@@ -105,6 +106,7 @@ class Late:
 """
 
 
+@pytest.mark.long
 def test_javas_producer_tries_again_until_a_validator_is_ready(tmp_path: Path) -> None:
     """An idempotent one, as by default."""
     folder = tmp_path / "plugins"

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from leafcuttr_sdk.schemas import DataError, SchemaError
 from support.avro_schemas import datum, make
 from support.avro_types import array, enum, fixed, map_of, record, schema_of
+from support.gates_slice import sampled
 
 ORDER = record(
     ("id", "long"),
@@ -50,7 +51,7 @@ def agree(codec: Any, data: bytes) -> Any:
     return value
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sampled(150), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_a_value_comes_back(random: Random) -> None:
     made = make(random)
@@ -69,20 +70,20 @@ def test_a_value_comes_back(random: Random) -> None:
             codec.check(data[:at])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sampled(60), deadline=None)
 @given(st.sampled_from(range(len(HOSTILE))), st.binary(max_size=40))
 def test_bytes_of_anyone(at: int, data: bytes) -> None:
     agree(schema_of(json.dumps(HOSTILE[at])).codec(), data)
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sampled(200), deadline=None)
 def test_bytes_of_anyone_for_a_large_schema(data: bytes) -> None:
     agree(CODEC, data)
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sampled(100), deadline=None)
 def test_data_that_were_changed(data: st.DataObject) -> None:
     random = data.draw(st.randoms(use_true_random=False))
     raw = bytearray(CODEC.encode(datum(random, SCHEMA.parsed.root, 4)))
@@ -97,7 +98,7 @@ SCHEMA = schema_of(ORDER)
 CODEC = SCHEMA.codec()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sampled(100), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_fastavro_reads_the_same(random: Random) -> None:
     """Each branch of a union within a record of its own, for which fastavro gives what Avro's JSON encoding has."""

@@ -15,6 +15,7 @@ from leafcuttr_registry.budget import Budget
 from leafcuttr_sdk.schemas import Difference, SchemaError
 from support.avro_schemas import change, make
 from support.avro_types import array, enum, fixed, map_of, record, schema_of, type_of
+from support.gates_slice import sampled
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 PROMOTED = {
@@ -232,7 +233,7 @@ def test_paths() -> None:
     assert path_of((((None, "fields"), 3), "type")) == "/fields/3/type"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sampled(150), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_each_schema_reads_itself_and_differences_have_rules(random: Random) -> None:
     made = make(random)

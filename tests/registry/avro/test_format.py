@@ -18,6 +18,7 @@ from leafcuttr_registry.avro.rules import RULES
 from leafcuttr_sdk.schemas import DataError, ResolvedReference, SchemaError
 from support.avro_schemas import change, datum, make
 from support.avro_types import enum, record, schema_of
+from support.gates_slice import sampled
 
 FORMAT = AvroFormat()
 
@@ -71,7 +72,9 @@ def fastavro_reads(data: bytes, writer: str, reader: str) -> None:
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+    max_examples=sampled(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
 @given(st.randoms(use_true_random=False))
 def test_what_is_compatible_is_read(random: Random) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from leafcuttr_sdk.schemas import SchemaError
 from support.avro_schemas import make
 from support.avro_types import array, enum, fixed, map_of, record, schema_of
+from support.gates_slice import sampled
 
 X = {"name": "x"}
 CHANGES: list[tuple[Any, str]] = [
@@ -62,7 +63,7 @@ def test_changes(of: Any, part: str) -> None:
     assert part not in schema.canonical or of.get("precision") == 0 or part.endswith(("}", "null", '"A"'))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sampled(100), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_it_is_a_schema_and_normal(random: Random) -> None:
     try:

@@ -15,6 +15,7 @@ from leafcuttr_registry.budget import Budget
 from leafcuttr_sdk.schemas import SchemaError
 from support.avro_schemas import make
 from support.avro_types import schema_of
+from support.gates_slice import sampled
 
 TEXTS = [
     ('"int"', '"int"'),
@@ -72,7 +73,7 @@ def shuffled(random: Random, node: Any) -> Any:
     }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sampled(150), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_it_keeps_what_the_text_says(random: Random) -> None:
     made = make(random)

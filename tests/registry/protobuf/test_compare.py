@@ -14,6 +14,7 @@ from leafcuttr_registry.protobuf.rules import RULES
 from leafcuttr_registry.protobuf.schema import ProtobufSchema
 from leafcuttr_sdk.schemas import DataError, SchemaError
 from registry.protobuf.parsing import parsed
+from support.gates_slice import sampled
 
 P3 = 'syntax = "proto3"; '
 P2 = 'syntax = "proto2"; '
@@ -418,7 +419,7 @@ def is_complete(message: Any) -> bool:
     return bool(message.IsInitialized())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sampled(200), deadline=None)
 @given(schemas(), schemas(), st.data())
 def test_what_is_compatible_is_read(old: str, new: str, data: st.DataObject) -> None:
     try:
@@ -446,7 +447,7 @@ def test_what_is_compatible_is_read(old: str, new: str, data: st.DataObject) -> 
         assert any(field.number == other.number for other, _ in written.ListFields())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sampled(100), deadline=None)
 @given(schemas())
 def test_a_schema_can_be_read_by_itself(text: str) -> None:
     try:

@@ -18,6 +18,7 @@ from leafcuttr_registry.protobuf.link import link
 from leafcuttr_sdk.schemas import ResolvedReference, SchemaError
 from registry.protobuf.protoc import INCLUDED, compiled, compiled_files, with_options
 from registry.protobuf.snippets import TEXTS
+from support.gates_slice import sampled
 
 
 def is_right(text: str) -> bool:
@@ -99,7 +100,7 @@ EVERYTHING = os.environ.get("LEAFCUTTR_PROTO_CORPUS", "") == "all"
 
 
 @settings(
-    max_examples=2000 if EVERYTHING else 150,
+    max_examples=2000 if EVERYTHING else sampled(150),
     derandomize=not EVERYTHING,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -12,6 +12,7 @@ from kio.records.readers import read_batch
 from leafcuttr.wire.records import Record, decode_records, encode_batch
 from leafcuttr_sdk.batches import BatchBuilder, encode_headers, encode_key
 from leafcuttr_sdk.batches.builder import NewRecord
+from support.gates_slice import sampled
 
 maybe_bytes = st.none() | st.binary(max_size=300) | st.sampled_from([b"x" * 8191, b"y" * 8192])
 headers = st.lists(st.tuples(st.text(max_size=20), maybe_bytes), max_size=4).map(tuple)
@@ -56,7 +57,7 @@ def test_a_header_that_is_not_utf_8_keeps_its_bytes() -> None:
     assert [record.headers for record in decode_records(builder.finish())] == [((name, None),)]
 
 
-@settings(max_examples=50)
+@settings(max_examples=sampled(50))
 @given(rows)
 def test_encoded_parts_give_the_same_bytes(records: list[NewRecord]) -> None:
     builder = BatchBuilder()
@@ -71,7 +72,7 @@ def test_encoded_parts_give_the_same_bytes(records: list[NewRecord]) -> None:
     assert builder.finish() == encode_batch(expected)
 
 
-@settings(max_examples=50)
+@settings(max_examples=sampled(50))
 @given(st.lists(st.tuples(rows, st.booleans()), max_size=4))
 def test_rows_of_encoded_parts(drawn: list[tuple[list[NewRecord], bool]]) -> None:
     """With one time for all of a call, and with times of their own."""
@@ -102,7 +103,7 @@ def test_rows_of_encoded_parts(drawn: list[tuple[list[NewRecord], bool]]) -> Non
         assert full.finish() == builder.finish()
 
 
-@settings(max_examples=50)
+@settings(max_examples=sampled(50))
 @given(groups)
 def test_values_that_share_key_and_headers(
     drawn: list[tuple[list[bytes | None], bytes | None, Any, int]],
@@ -139,7 +140,7 @@ def test_a_header_without_utf_8_is_refused_when_it_is_encoded() -> None:
         encode_headers((("\ud83d", b""),))
 
 
-@settings(max_examples=50)
+@settings(max_examples=sampled(50))
 @given(st.lists(st.tuples(maybe_bytes, maybe_bytes, headers, st.integers(0, 2**41)), min_size=1, max_size=8))
 def test_kio_reads_them(records: list[NewRecord]) -> None:
     """A reader that no one here wrote."""

@@ -16,6 +16,7 @@ from leafcuttr.wire.records import Record, decode_records, encode_batch
 from leafcuttr_sdk import AbortedRange
 from leafcuttr_sdk.batches import Batch, BatchBuilder, BatchError, batches_in, encode_headers
 from sdk.batches.test_builder import headers, maybe_bytes
+from support.gates_slice import sampled
 
 records = st.lists(
     st.tuples(st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 300), maybe_bytes, maybe_bytes, headers),
@@ -65,7 +66,7 @@ def plain(batch: Batch) -> list[Record]:
     ]
 
 
-@settings(max_examples=50)
+@settings(max_examples=sampled(50))
 @given(st.lists(st.tuples(records, fields), max_size=4))
 def test_headers_and_records_are_what_the_broker_reads(drawn: list[Any]) -> None:
     stored = [made(rows, given_fields) for rows, given_fields in drawn]
@@ -79,7 +80,7 @@ def test_headers_and_records_are_what_the_broker_reads(drawn: list[Any]) -> None
             assert bytes(record.encoded_headers) == encode_headers(record.headers())
 
 
-@settings(max_examples=50)
+@settings(max_examples=sampled(50))
 @given(records, fields, st.integers(0, 5))
 def test_a_new_batch_has_the_records_that_readers_see(rows: list[Any], given_fields: Any, gaps: int) -> None:
     stored = made(rows, given_fields, gaps)
@@ -102,7 +103,7 @@ def test_a_new_batch_has_the_records_that_readers_see(rows: list[Any], given_fie
         assert header.max_timestamp == batch.header.max_timestamp
 
 
-@settings(max_examples=50)
+@settings(max_examples=sampled(50))
 @given(records, fields)
 def test_a_batch_of_an_idempotent_producer(rows: list[Any], given_fields: Any) -> None:
     (batch,) = batches_in(made(rows, given_fields))

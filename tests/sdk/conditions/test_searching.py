@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from leafcuttr_sdk.conditions.automaton import Automaton
 from leafcuttr_sdk.conditions.regular import MOST_CHARACTERS, MOST_PARTS, parse_regular, ways_of
 from leafcuttr_sdk.conditions.searching import Search
+from support.gates_slice import sampled
 
 ATOMS = [
     *[
@@ -71,7 +72,7 @@ FLAGS = st.sampled_from(["", "", "", "(?i)", "(?m)", "(?s)", "(?a)", "(?ms)", "(
 TEXTS = st.text(st.sampled_from("aabA1 .\né\0"), min_size=1, max_size=10)
 
 
-@settings(max_examples=600)
+@settings(max_examples=sampled(600))
 @given(FLAGS, PATTERNS, st.lists(TEXTS, min_size=1, max_size=6))
 @example("", "a$", ["a\n", "a\n\n", "\na"])
 @example("(?m)", "^b$", ["a\nb\na", "b\n", "a\n\nb"])

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from leafcuttr.server.admin import http
 from leafcuttr.server.admin.http import HttpConnection
 from leafcuttr.server.admin.router import Request, Response, Router, as_json
+from support.gates_slice import sampled
 from support.http_client import Client
 
 Connect = Callable[[], Awaitable[Client]]
@@ -382,7 +383,7 @@ _BYTES = st.one_of(
 
 
 @given(sent=st.lists(_BYTES, min_size=1, max_size=4))
-@hypothesis.settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis.settings(max_examples=sampled(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_are_answered_or_end_the_connection(
     sent: list[bytes], router: Router, caplog: pytest.LogCaptureFixture
 ) -> None:

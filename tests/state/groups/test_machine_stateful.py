@@ -23,6 +23,7 @@ from leafcuttr.state.groups.events import (
 )
 from leafcuttr.state.groups.machine import NEW_MEMBER_JOIN_TIMEOUT_S, Group
 from leafcuttr.state.groups.states import GroupState
+from support.gates_slice import sampled
 
 SESSION_S = 10
 REBALANCE_S = 30
@@ -262,5 +263,8 @@ class GroupLife(RuleBasedStateMachine):
 
 TestGroupLife = GroupLife.TestCase
 TestGroupLife.settings = settings(
-    max_examples=300, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=sampled(300),
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )

@@ -12,6 +12,7 @@ from leafcuttr.runtime.transitions import TransitionError
 from leafcuttr.state.transactions.machine import LAST_EPOCH, NO_ID, Decision, Snapshot, Transaction
 from leafcuttr.state.transactions.states import COMPLETE, PREPARED, TransactionCause, TransactionState, after
 from leafcuttr_sdk import TopicPartition
+from support.gates_slice import sampled
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -219,7 +220,7 @@ class AnySequence(RuleBasedStateMachine):
 
 
 TestAnySequence = AnySequence.TestCase
-TestAnySequence.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestAnySequence.settings = settings(max_examples=sampled(100), stateful_step_count=30, deadline=None)
 
 
 @pytest.mark.parametrize("version", [0, 2])

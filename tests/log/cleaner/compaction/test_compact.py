@@ -17,6 +17,7 @@ from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.markers import Marker, encode_marker
 from leafcuttr.wire.records import Record, decode_records, encode_batch
 from support.compaction import DAY_MS, compact, headers_of, put_in_place, records_of, result, write_segments
+from support.gates_slice import sampled
 from support.logs import NOW, patched
 
 KEYS = [b"", b"a", b"key-1", b"key-2", b"0123456789abcde", b"x" * 30, b"y" * 31, b"z" * 300]
@@ -35,7 +36,9 @@ batches = st.lists(
 )
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=sampled(120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(batches, st.data())
 def test_as_a_plain_model(
     tmp_path_factory: pytest.TempPathFactory, drawn: object, data: st.DataObject
@@ -219,7 +222,9 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=sampled(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(steps)
 def test_readers_of_committed_records_find_the_same_after_any_rounds(
     tmp_path_factory: pytest.TempPathFactory, drawn: list[tuple[str, int, object]]

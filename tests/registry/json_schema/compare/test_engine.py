@@ -19,6 +19,7 @@ from leafcuttr_registry.json_schema.validators import validator
 from leafcuttr_sdk.schemas import SchemaError
 from registry.json_schema.judging import paths, types
 from registry.json_schema.making import DIALECTS, VALUES, Maker
+from support.gates_slice import sampled
 
 
 def parsed(schema: Any) -> JsonSchema:
@@ -34,7 +35,7 @@ def valid(schema: JsonSchema) -> list[bool]:
 
 
 @given(seed=st.integers(0, 2**32), draft=st.sampled_from(sorted(DIALECTS)))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sampled(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_no_value_of_the_old_schema_is_refused_by_one_that_is_called_compatible(
     seed: int, draft: int
 ) -> None:
@@ -56,7 +57,7 @@ def test_no_value_of_the_old_schema_is_refused_by_one_that_is_called_compatible(
 
 
 @given(seed=st.integers(0, 2**32), draft=st.sampled_from(sorted(DIALECTS)))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sampled(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_schema_is_compatible_with_itself_and_with_all_that_is_allowed(seed: int, draft: int) -> None:
     one = Maker(random.Random(seed), draft).document()
     assert types(one, one) == []
