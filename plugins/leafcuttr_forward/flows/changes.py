@@ -131,7 +131,7 @@ class SourceCheck:
         if offset > end:
             why = f"it ends at {end}, before the position {offset}"
             if self._spec.source_id is not None:
-                starts.waiting[partition] = why  # a copy that has not caught up; see `SourceSwitch`
+                self._behind(starts, partition, why)
             else:
                 self._cut(starts, partition, end, offset, why)
         elif offset < first:
@@ -143,6 +143,14 @@ class SourceCheck:
                 starts.waiting[partition] = why
         else:
             starts.offsets[partition] = offset
+
+    def _behind(self, starts: Starts, partition: TopicPartition, why: str) -> None:
+        """A copy that has not caught up is waited for (see `SourceSwitch`), which is said once."""
+        report = self._report.partitions.get(partition)
+        if report is None or report.trouble is None:
+            line = f"{partition} of {self._source.name}: {why}; it is waited for"
+            self._logger.warning("flow %s: %s", self._spec.name, line)
+        starts.waiting[partition] = why
 
     def _cut(self, starts: Starts, partition: TopicPartition, offset: int, position: int, why: str) -> None:
         if self._reaction(partition, self._spec.changes.truncated, "truncated", why):

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 import trio
 
 from leafcuttr_forward.flows.report import FlowState
@@ -81,7 +82,9 @@ async def test_a_source_that_is_no_copy_is_refused(tmp_path: Path) -> None:
         assert other.name in told
 
 
-async def test_a_source_that_ends_before_the_position_is_waited_for(tmp_path: Path) -> None:
+async def test_a_source_that_ends_before_the_position_is_waited_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async with copies(tmp_path) as (ends, other):
         records = numbered(60)
         await fill(ends.source, "orders", records[:20])
@@ -92,6 +95,7 @@ async def test_a_source_that_ends_before_the_position_is_waited_for(tmp_path: Pa
             switch.switch(other)
             await eventually(lambda: bool(report.troubles), "it is waited for")
             assert report.troubles == ["orders-0: it ends at 15, before the position 20"]
+            assert caplog.text.count("it ends at 15, before the position 20; it is waited for") == 1
             await fill(other, "orders", records[15:])
             await until_position(report, PARTITION, 60)
         assert await contents(ends.target, "orders") == records
