@@ -10,6 +10,7 @@ from support import jars, librdkafka
 from support.real_kafka import listening, real_kafka
 from support.waiting import free_port, until
 
+ZOOKEEPER_OF, ZOOKEEPER = "2.8.2", "3.5.9"
 PROPERTIES = """broker.id=1
 zookeeper.connect=127.0.0.1:{zookeeper}
 listeners=PLAINTEXT://127.0.0.1:{port}
@@ -36,15 +37,17 @@ def old_kafka(folder: Path, version: str) -> Iterator[str]:
     port, zookeeper = free_port(), free_port()
     file = folder / "server.properties"
     file.write_text(PROPERTIES.format(port=port, zookeeper=zookeeper, data=folder / "data"))
-    keeper = jars.java(
-        version,
-        "-Dzookeeper.admin.enableServer=false",
-        "org.apache.zookeeper.server.ZooKeeperServerMain",
-        str(zookeeper),
-        str(folder / "zookeeper"),
-        heap="96m",
+    keeper = _with_a_newer_zookeeper(
+        jars.java(
+            version,
+            "-Dzookeeper.admin.enableServer=false",
+            "org.apache.zookeeper.server.ZooKeeperServerMain",
+            str(zookeeper),
+            str(folder / "zookeeper"),
+            heap="96m",
+        )
     )
-    kafka = jars.java(version, "kafka.Kafka", str(file), heap="384m")
+    kafka = _with_a_newer_zookeeper(jars.java(version, "kafka.Kafka", str(file), heap="384m"))
     with (
         listening(keeper, zookeeper, folder / "zookeeper.log"),
         listening(kafka, port, folder / "kafka.log"),
@@ -52,6 +55,14 @@ def old_kafka(folder: Path, version: str) -> Iterator[str]:
         address = f"127.0.0.1:{port}"
         until(lambda: _serves(address), f"the controller of Kafka {version}", seconds=60)
         yield address
+
+
+def _with_a_newer_zookeeper(command: list[str]) -> list[str]:
+    """Clients of ZooKeeper before 3.5.8 find no server with Java 14 or later (ZOOKEEPER-3779)."""
+    libs = jars.home(ZOOKEEPER_OF) / "libs"
+    newer = ":".join(str(libs / f"{name}-{ZOOKEEPER}.jar") for name in ("zookeeper", "zookeeper-jute"))
+    at = command.index("-cp") + 1
+    return [*command[:at], f"{newer}:{command[at]}", *command[at + 1 :]]
 
 
 def _serves(address: str) -> bool:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from leafcuttr_forward.flows.errors import FlowStopped, NotReadyYet, PoisonRecord
 from leafcuttr_forward.flows.making import Maker, Portion
 from leafcuttr_forward.flows.routes import Route
-from leafcuttr_sdk.batches import BatchHeader, partition_of
+from leafcuttr_sdk.batches import BatchHeader, batches_in, partition_of
 from leafcuttr_sdk.batches.compression import Codec
 from leafcuttr_sdk.batches.header import CONTROL, HEADER, seal
 from leafcuttr_sdk.errors import CorruptMessage, InvalidTopic, PluginError
@@ -140,6 +140,16 @@ def test_a_whole_batch_passes_as_it_is() -> None:
     (piece,) = made(read_of([one]), 7).pieces
     assert piece.target == COPY
     assert bytes(piece.batch[61:]) == one.data[61:]
+
+
+def test_one_with_the_time_of_its_append_keeps_its_compression() -> None:
+    """Its records get that time, and it is compressed as it was."""
+    batch = stored(some(40), codec=Codec.GZIP, append_time=5_000_000)
+    portion = made(read_of([batch]))
+    (piece,) = portion.pieces
+    (copy,) = batches_in(piece.batch)
+    assert (copy.header.codec, copy.header.is_log_append_time) == (Codec.GZIP, False)
+    assert {one.timestamp for one in seen(portion)} == {5_000_000}
 
 
 def test_times_stay_those_of_the_records_where_a_delete_horizon_was() -> None:

@@ -10,7 +10,9 @@ import pytest
 import trio
 
 from leafcuttr_forward.flows import points
+from leafcuttr_forward.flows.report import FlowReport
 from leafcuttr_forward.flows.spec import Guarantee
+from leafcuttr_sdk.types import TopicPartition
 from support.flows import contents, copy_all, fill, flow_of, numbered, two_clusters
 from support.forwarded_batches import Seen
 
@@ -70,9 +72,17 @@ async def test_an_end_loses_and_doubles_nothing(
         for attempt in range(2):
             ending = Ending(point, number)
             monkeypatch.setattr(points, "watch", ending)
+            before = [
+                len(await contents(ends.target, "orders", each)) for each in range(attempt * PARTITIONS)
+            ]
+            report = FlowReport(spec.name)
             with ending.scope:
-                await copy_all(spec, ends.source, ends.target)
+                await copy_all(spec, ends.source, ends.target, report)
             assert ending.reached or number > 1
+            for partition, count in enumerate(before or [0] * PARTITIONS):
+                copied = report.partitions.get(TopicPartition("orders", partition))
+                told = count if copied is None else count + copied.written_records
+                assert told <= len(await contents(ends.target, "orders", partition)), "it is there for good"
             if not attempt:
                 for partition, some in enumerate(records):
                     await fill(ends.source, "orders", some[100:], partition)

@@ -12,6 +12,7 @@ import trio
 from leafcuttr_forward.flows.report import FlowState
 from leafcuttr_forward.flows.switching import SourceSwitch
 from leafcuttr_sdk.peers import Peer
+from leafcuttr_sdk.records import NewBatch
 from leafcuttr_sdk.types import TopicPartition
 from support.flows import (
     Ends,
@@ -25,6 +26,7 @@ from support.flows import (
     two_clusters,
     until_position,
 )
+from support.forwarded_batches import stored
 from support.live_broker import serve_here
 from support.waiting import eventually
 
@@ -80,6 +82,26 @@ async def test_a_source_that_is_no_copy_is_refused(tmp_path: Path) -> None:
             assert report.trouble is None
         assert await contents(ends.target, "orders") == records
         assert other.name in told
+
+
+async def test_a_source_without_the_last_record_is_refused(tmp_path: Path) -> None:
+    """It has as many offsets, and a marker of a transaction in the place of that record."""
+    async with copies(tmp_path) as (ends, other):
+        records = numbered(30)
+        await fill(ends.source, "orders", records[:20])
+        await fill(other, "orders", records[:18])
+        async with other.transaction("marks") as producer, producer.begin() as transaction:
+            batch = stored([(0, records[18])], epoch=-1)
+            await transaction.append([NewBatch(PARTITION, bytearray(batch.data))])
+        await fill(other, "orders", records[20:])
+        switch = SourceSwitch(ends.source)
+        async with flowing(SPEC, switch, ends.target) as report:
+            await until_position(report, PARTITION, 20)
+            switch.switch(other)
+            await eventually(lambda: bool(switch.refused), "it is refused")
+        line = "orders-0: there is no record at offset 19, which was copied"
+        assert switch.refused == {other.name: line}
+        assert await contents(ends.target, "orders") == records[:20]
 
 
 async def test_a_source_that_ends_before_the_position_is_waited_for(
