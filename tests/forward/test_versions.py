@@ -35,6 +35,13 @@ pytestmark = [
 VERSIONS = ("2.1.1", "2.8.2", "3.3.2", "3.9.1")
 """The earliest that is promised, with ZooKeeper; the first with ids of topics; the first without ZooKeeper; the last
 3."""
+WITHOUT = {
+    "2.1.1": (
+        "a change to a setting that is none raised InvalidRequest",  # it has that code for wrong values
+        "a read of check-peer-recreated",  # without ids of topics one that was created anew is the same
+    )
+}
+"""What earlier versions cannot tell."""
 _NUMBERS = itertools.count(1)
 TIME = 1_700_000_000_000
 
@@ -74,7 +81,9 @@ async def test_the_contract_of_peers(kafka: Earlier) -> None:
     ):
         report = await peer_report(peer, second=second, delete_topic=delete)
     assert {each.name for each in report.checks} == PROMISES.keys()
-    report.raise_problems()
+    known = WITHOUT.get(kafka.version, ())
+    others = [each for each in report.problems if not each.startswith(known)] if known else report.problems
+    assert others == []
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])

@@ -75,5 +75,6 @@ def test_what_a_group_at_the_target_is_behind_is_committed() -> None:
     assert known.to_commit("readers", {}) == ours
     assert known.to_commit("readers", {THERE: CommittedOffset(7)}) == ours
     assert known.to_commit("readers", {THERE: CommittedOffset(8)}) == {}
+    assert known.to_commit("readers", {THERE: CommittedOffset(9)}) == {}, "no group goes back"
     assert known.to_commit("readers", {TopicPartition("other", 0): CommittedOffset(99)}) == ours
     assert known.to_commit("others", {}) == {}
