@@ -284,6 +284,20 @@ async def test_one_that_takes_too_long_is_aborted_and_the_next_may_begin(
     await sees(peer, topic, [b"next"])
 
 
+async def test_one_that_has_written_nothing_is_fenced_although_its_time_is_up(peer: Peer, topic: str) -> None:
+    """It must not go on with the epoch of the one that has the id now."""
+    tp, name = TopicPartition(topic, 0), f"x-{topic}"
+    async with peer.transaction(name, timeout_ms=1) as first:
+        with pytest.raises(TransactionAborted):
+            async with first.begin() as transaction, peer.transaction(name) as second:
+                await trio.sleep(0.01)
+                with pytest.raises(ProducerFenced):
+                    await transaction.append([new_batch(tp, b"zombie")])
+                async with second.begin() as its:
+                    await its.append([new_batch(tp, b"a")])
+    await sees(peer, topic, [b"a"])
+
+
 async def test_what_cannot_be_an_id_or_a_timeout(peer: Peer) -> None:
     for name in ("", "\ud800", "x" * 40_000):
         with pytest.raises(InvalidRequest):

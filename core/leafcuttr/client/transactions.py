@@ -48,6 +48,8 @@ from leafcuttr_sdk.types import Clock, TopicPartition
 _BATCH_BYTES: Final = 1_000_000
 """Below the default of `max.message.bytes`."""
 _KIND: Final = CoordinatorKind.TRANSACTION
+_ABORTED: Final = frozenset({"PrepareEpochFence", "PrepareAbort", "CompleteAbort"})
+"""The states of a transactional id whose transaction was aborted, or is being."""
 
 
 @asynccontextmanager
@@ -187,27 +189,26 @@ class RemoteProducer(TransactionalProducerBase["RemoteTransaction"]):
             return error
         self._takes_epoch = True
         overdue = trio.current_time() - since >= self.timeout_ms / 1000
-        now = await self._described()
+        state = await described(self.calls, self.transactional_id)
+        now = None if state is None else ProducerIdentity(state.producer_id, state.producer_epoch)
         if now == self.identity:
             return error  # nobody has taken it: the transaction can be aborted
-        if overdue and (now is None or self._is_abort_of_ours(now)):
+        if overdue and (state is None or self._is_abort_of_ours(state)):
             if now is not None:
                 self.go_on(*now)
             return self.timed_out()
         self._fenced = True
         return self.fenced()
 
-    async def _described(self) -> ProducerIdentity | None:
-        """Who has the id now; None where the cluster does not tell (Kafka before 3.0)."""
-        found = await described(self.calls, self.transactional_id)
-        return None if found is None else ProducerIdentity(found.producer_id, found.producer_epoch)
-
-    def _is_abort_of_ours(self, now: ProducerIdentity) -> bool:
+    def _is_abort_of_ours(self, state: Any) -> bool:
         """Whether all that may have happened to the id since is that our transaction was aborted by its timeout: that
-        raises the epoch by one, by the newer version once more. Another producer that takes the id raises it again."""
-        raised = now.epoch - self.identity.epoch
-        return now.producer_id == self.identity.producer_id and raised <= (
-            2 if self.versions.adds_by_itself else 1
+        raises the epoch by one, by the newer version once more. Another producer that takes the id raises it again; it
+        leaves no transaction that was aborted where nothing was added to ours."""
+        raised = state.producer_epoch - self.identity.epoch
+        return (
+            state.transaction_state in _ABORTED
+            and state.producer_id == self.identity.producer_id
+            and raised <= (2 if self.versions.adds_by_itself else 1)
         )
 
 

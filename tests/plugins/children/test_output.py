@@ -35,6 +35,14 @@ def test_a_line_is_cut(pieces: int) -> None:
     assert found == ["x" * (LONGEST - 1) + "…", "y" * LONGEST, "z" * (LONGEST - 1) + "…", "short"]
 
 
+def test_a_line_of_wide_characters_is_cut() -> None:
+    """Of which as many as a line has are kept, and no more."""
+    lines = BoundedLines(0)
+    wide = "\U0001f600"
+    data = f"{wide * (LONGEST + 1)}\n{wide * LONGEST}\n".encode()
+    assert list(lines.received(data, 0)) == [wide * (LONGEST - 1) + "…", wide * LONGEST]
+
+
 def test_a_line_without_an_end_is_not_kept() -> None:
     lines = BoundedLines(0)
     for _ in range(100):

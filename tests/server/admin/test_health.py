@@ -102,6 +102,19 @@ def test_a_check_that_raises_is_not_fine() -> None:
     assert table.missing() == ["broken"]
 
 
+def test_checks_that_come_and_go() -> None:
+    table, there = HealthTable(), list[HealthCheck]()
+    table.add(HealthCheck("kept", "it is", lambda: Finding(True)))
+    table.add_passing(lambda: there)
+    assert [check.name for check in table.findings()] == ["kept"]
+    there.append(HealthCheck("passing", "it runs", lambda: Finding(False, "not now")))
+    assert {check.name: finding.fine for check, finding in table.findings().items()} == {
+        "kept": True,
+        "passing": False,
+    }
+    assert table.missing() == []
+
+
 async def test_not_ready_while_groups_are_read(serve: Serve, tmp_path: Path) -> None:
     broker = await serve()
     admin = endpoint(broker)

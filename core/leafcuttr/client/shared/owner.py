@@ -31,7 +31,6 @@ _EMPTY: Final = frozenset({"Empty"})
 """The state of an epoch in which nothing was added to a transaction."""
 _UNUSED: Final = _EMPTY | {"CompleteCommit", "CompleteAbort"}
 """Where the end of a transaction raises the epoch, that of the last one stands beside the new epoch."""
-_ABORTED: Final = frozenset({"PrepareEpochFence", "PrepareAbort", "CompleteAbort"})
 
 
 @asynccontextmanager
@@ -172,12 +171,8 @@ class SharedProducer(RemoteProducer):
         nobody can tell a transaction that was aborted for its time from an id that another owner has taken."""
         self._fenced, self._shared = True, None
         overdue = trio.current_time() - self._began_at >= self.timeout_ms / 1000
-        if state is None:
-            timed_out = overdue and isfinite(self._began_at)
-        else:
-            now = ProducerIdentity(state.producer_id, state.producer_epoch)
-            timed_out = overdue and state.transaction_state in _ABORTED and self._is_abort_of_ours(now)
-        self._lost = self.timed_out() if timed_out else self.fenced()
+        known = self._is_abort_of_ours(state) if state is not None else isfinite(self._began_at)
+        self._lost = self.timed_out() if overdue and known else self.fenced()
         return self._lost
 
     def _is_ours(self, state: Any) -> bool:
