@@ -191,6 +191,7 @@ BAD: Mapping[str, tuple[str, Spoil]] = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("what", list(BAD))
 def test_what_is_wrong_is_found(peer: BlockingPeer, what: str) -> None:

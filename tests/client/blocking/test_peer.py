@@ -14,6 +14,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
+import confluent_kafka
 import pytest
 
 from leafcuttr.client.blocking import peer as blocking_peer
@@ -179,12 +180,30 @@ def test_processes_write_to_one_transaction(blocking: BlockingPeer, address: str
         results = [future.result(60) for future in futures]
         assert results == [({tp: 2}, []) for tp in tps]
         assert blocking.offsets(dict.fromkeys(tps, LATEST), committed=True) == dict.fromkeys(tps, 0)
+        owner.commit_offsets(f"g-{topic}", {tps[0]: CommittedOffset(7, "batch 7")})
         owner.commit(dict.fromkeys(tps, 2))
     until(
         lambda: blocking.offsets(dict.fromkeys(tps, LATEST), committed=True) == dict.fromkeys(tps, 3),
         "the markers",
         seconds=10,
     )
+    # And so another client sees it.
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": address, "group.id": f"g-{topic}", "isolation.level": "read_committed"}
+    )
+    try:
+        consumer.assign([confluent_kafka.TopicPartition(topic, tp.partition, 0) for tp in tps])
+        messages = consumer.consume(4, 20)
+        assert sorted((each.partition(), each.value()) for each in messages) == [
+            (0, b"a"),
+            (0, b"b"),
+            (1, b"a"),
+            (1, b"b"),
+        ]
+        (committed,) = consumer.committed([confluent_kafka.TopicPartition(topic, 0)], 20)
+        assert (committed.offset, committed.metadata) == (7, "batch 7")
+    finally:
+        consumer.close()
 
 
 def test_a_partition_that_does_not_exist_is_refused(blocking: BlockingPeer, topic: str) -> None:
