@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from leafcuttr_sdk import Broker
 
-BUSY = parse('{"type":"string","pattern":"^(a+)+$"}', {})
+BUSY: Any = parse('{"type":"string","pattern":"^(a+)+$"}', {})
 GOOD, WRONG, EVIL = b'"aaa"', b'"b"', b'"' + b"a" * 40 + b'!"'
 TOO_LONG = "takes longer than 0.1 s to be checked by its schema"
 
