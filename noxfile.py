@@ -303,6 +303,13 @@ def forward(session: nox.Session) -> None:
 
 
 @nox.session
+def spark(session: nox.Session) -> None:
+    """Source and sink on a real Spark, beside its own Kafka connector; kills."""
+    install(session, "test", "spark-source")
+    session.run("pytest", "tests/spark", "--long", *session.posargs)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Measure beside Apache Kafka; with --write all of docs/explanation/performance.md, with --row NAME some rows."""
     install(session, "test")

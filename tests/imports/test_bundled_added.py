@@ -94,6 +94,8 @@ def site(tree: Path, tmp_path: Path) -> Path:
             "leafcuttr_plain_talk",
             "leafcuttr_registry",
             "leafcuttr_sdk",
+            "leafcuttr_spark",
+            "pyspark_leafcuttr.py",
         }
         metadata = [name for name in names if name.startswith("leafcuttr-")]
         wheel.extractall(tmp_path / "site", metadata)

@@ -63,7 +63,7 @@ CLOSED: dict[str, Collection[str]] = {
     "generation": {"0", "1", "2"},
     "service": {"http"},
     "child": {"sleeper"},
-    "plugin": {"filters", "forward", "http", "mqtt", "registry"},
+    "plugin": {"filters", "forward", "http", "mqtt", "registry", "spark"},
     "verdict": {"kept", "changed", "dropped", "dead_letter", "accepted", "refused"},
     # Of the HTTP proxy
     "endpoint": {"produce", "stream", "topics", "consumers", "brokers", "openapi", "other"},

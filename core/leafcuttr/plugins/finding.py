@@ -134,7 +134,8 @@ def _load(loaded: Loaded, candidate: Candidate, given: ModuleType | None) -> Non
         ) from None
     settings = hooks.call(registration.SETTINGS)
     topic_settings = hooks.call(registration.TOPIC_SETTINGS)
-    if loaded.plugin.enabled_by is None and loaded.origin.bundled:
+    # One without hooks brings nothing into a broker: there is nothing to switch on.
+    if loaded.plugin.enabled_by is None and loaded.origin.bundled and hooks.names:
         raise PluginError("it has no enabled_by; a bundled plugin is off until a setting switches it on")
     loaded.settings, loaded.topic_settings, loaded.hooks = settings, topic_settings, hooks
 

@@ -20,7 +20,8 @@ def page() -> str:
     """The whole page, as Markdown."""
     plugins = bundled()
     sections = {section.plugin: section for section in catalog_of(plugins).sections}
-    found = [(one, sections[one.name]) for one in plugins.all]
+    # One that has no settings has no section.
+    found = [(one, sections[one.name]) for one in plugins.all if one.name in sections]
     return written(
         [
             OfPlugin(section, one.plugin.summary, one.remedy if one.plugin.extra else None)
