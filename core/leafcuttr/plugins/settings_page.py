@@ -20,8 +20,8 @@ def page() -> str:
     """The whole page, as Markdown."""
     plugins = bundled()
     sections = {section.plugin: section for section in catalog_of(plugins).sections}
-    # One that has no settings has no section.
-    found = [(one, sections[one.name]) for one in plugins.all if one.name in sections]
+    # One that has no settings has nothing to show.
+    found = [(one, sections[one.name]) for one in plugins.all if one.settings]
     return written(
         [
             OfPlugin(section, one.plugin.summary, one.remedy if one.plugin.extra else None)

@@ -1,5 +1,6 @@
 # ruff: noqa: N802 - PySpark calls methods by these names
-# mypy: disable-error-code="misc" - its classes have no types here
+# Its classes have no types for mypy, which does not look at PySpark.
+# mypy: disable-error-code="misc"
 """`format("leafcuttr")`: topics as batches and streams, by PySpark's interface for data sources.
 
 Readers live in a process of Python beside the driver and are pickled for tasks: they hold options, and find their

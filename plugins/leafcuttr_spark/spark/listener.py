@@ -1,5 +1,6 @@
 # ruff: noqa: N802 - PySpark calls methods by these names
-# mypy: disable-error-code="misc" - its classes have no types here
+# Its classes have no types for mypy, which does not look at PySpark.
+# mypy: disable-error-code="misc"
 """Offsets of a consumer group for what a stream has read, so that its lag shows in every tool for Kafka.
 
     spark.streams.addListener(GroupOffsets({"kafka.bootstrap.servers": "hub:9092", "kafka.group.id": "sums"}, "sums"))

@@ -49,7 +49,7 @@ def sealed(batch: bytes) -> bytes:
 
 
 @given(st.lists(st.tuples(record_lists(max_gap=3), st.sampled_from(Codec)), min_size=1, max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_batches_are_what_the_broker_reads(lists: list[tuple[list[Record], Codec]]) -> None:
     data, base, expected = b"", 7, []
     for records, codec in lists:
@@ -162,7 +162,7 @@ def test_records_with_many_headers(most: int, records: int) -> None:
 
 
 @given(record_lists(), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_changed_bytes_are_an_error_or_what_the_broker_reads(
     records: list[Record], data: st.DataObject
 ) -> None:
@@ -183,7 +183,7 @@ def test_changed_bytes_are_an_error_or_what_the_broker_reads(
 
 
 @given(record_lists(), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_cut_records_are_an_error(records: list[Record], data: st.DataObject) -> None:
     batch = encode_batch(records)
     end = data.draw(st.integers(HEADER_SIZE, len(batch) - 1))
@@ -194,7 +194,7 @@ def test_cut_records_are_an_error(records: list[Record], data: st.DataObject) ->
 
 
 @given(record_lists(max_size=4), st.sampled_from([codec for codec in Codec if codec]), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_changed_compressed_bytes(records: list[Record], codec: Codec, data: st.DataObject) -> None:
     batch = bytearray(encode_batch(records, codec=codec))
     at = data.draw(st.integers(HEADER_SIZE, len(batch) - 1))

@@ -45,7 +45,7 @@ def read(batches: list[encoding.EncodedBatch]) -> list[Record]:
 
 
 @given(record_lists(), st.sampled_from(Codec), st.integers(1, 3000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_the_broker_reads_what_is_encoded(records: list[Record], codec: Codec, batch_bytes: int) -> None:
     batches = list(encode(rows_of(records), batch_bytes=batch_bytes, codec=codec))
     assert read(batches) == records
@@ -56,7 +56,7 @@ def test_the_broker_reads_what_is_encoded(records: list[Record], codec: Codec, b
 
 
 @given(record_lists())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_kio_and_kafka_python_read_it(records: list[Record]) -> None:
     from kafka.record import MemoryRecords
     from kio.records.readers import read_batch
@@ -79,7 +79,7 @@ def test_kio_and_kafka_python_read_it(records: list[Record]) -> None:
 
 
 @given(record_lists(max_size=12), st.integers(0, 5), st.integers(0, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_slices_of_arrays(records: list[Record], before: int, behind: int) -> None:
     """Arrow's arrays may begin within their buffers."""
     padding = [Record(0, 0, b"no", b"no", (("no", b"no"),))]

@@ -13,7 +13,7 @@ keys = st.lists(st.binary(max_size=40), max_size=30)
 
 
 @given(keys, st.integers(1, 100))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_it_is_that_of_each_key(some: list[bytes], partitions: int) -> None:
     array = binary(some)
     assert murmur2_of(array).tolist() == [murmur2(key) for key in some]

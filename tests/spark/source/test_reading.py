@@ -136,7 +136,7 @@ def test_committed_records_only_unless_it_is_told_otherwise(
     ):
         producer.begin_transaction()
         for number in range(part * 10, part * 10 + 10):
-            producer.produce(topic, b"%d" % number, partition=0)
+            producer.produce(topic, b"%d" % number, partition=0, timestamp=1)
         producer.flush(30)
         ends(30)
     one = TopicPartition(topic, 0)

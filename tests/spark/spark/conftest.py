@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from support import jars, librdkafka
-from support.live_broker import LiveBroker
+from support.broker_process import BrokerProcess, running_broker
 
 PRESENT = importlib.util.find_spec("pyspark") is not None
 _NUMBERS = count()
@@ -55,10 +55,16 @@ def spark() -> Iterator[Any]:
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker whose clock is the right one: that in this process has its hands moved by tests."""
+    with running_broker(tmp_path_factory.mktemp("live"), {"log.retention.ms": "-1"}) as broker:
+        yield broker
+
+
 @pytest.fixture
-def wide(live: LiveBroker) -> str:
+def wide(live: BrokerProcess) -> str:
     """A new topic of three partitions."""
     name = f"wide-{next(_NUMBERS)}"
-    # The clock of this broker stands in the past.
-    librdkafka.create(live.address, name, 3, message_timestamp_after_max_ms=str(2**63 - 1))
+    librdkafka.create(live.address, name, 3)
     return name

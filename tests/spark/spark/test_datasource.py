@@ -13,7 +13,7 @@ from confluent_kafka.admin import NewPartitions
 
 from leafcuttr_sdk.blocking_peers import open_peer
 from support import jars, librdkafka
-from support.live_broker import LiveBroker
+from support.broker_process import BrokerProcess
 from support.waiting import until
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -64,7 +64,7 @@ def offsets(rows: Any) -> list[tuple[int, int]]:
 
 
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
-def test_rows_are_those_of_spark_s_own_connector(spark: Any, live: LiveBroker, wide: str) -> None:
+def test_rows_are_those_of_spark_s_own_connector(spark: Any, live: BrokerProcess, wide: str) -> None:
     for place, codec in enumerate(CODECS):
         fill(live.address, wide, 200 * place, 200 * place + 200, codec=codec)
     producer = Producer({"bootstrap.servers": live.address, "transactional.id": wide})
@@ -91,7 +91,7 @@ def test_rows_are_those_of_spark_s_own_connector(spark: Any, live: LiveBroker, w
     assert found == expected
 
 
-def test_only_some_columns_and_many_tasks(spark: Any, live: LiveBroker, wide: str) -> None:
+def test_only_some_columns_and_many_tasks(spark: Any, live: BrokerProcess, wide: str) -> None:
     from pyspark.sql import functions as f
 
     fill(live.address, wide, 0, 3000)
@@ -103,7 +103,7 @@ def test_only_some_columns_and_many_tasks(spark: Any, live: LiveBroker, wide: st
     assert some.rdd.getNumPartitions() == 9
 
 
-def test_offsets_and_times(spark: Any, live: LiveBroker, wide: str) -> None:
+def test_offsets_and_times(spark: Any, live: BrokerProcess, wide: str) -> None:
     fill(live.address, wide, 0, 300)
     given = {
         "startingOffsets": json.dumps({wide: {"0": 10, "1": -2, "2": 99}}),
@@ -117,7 +117,7 @@ def test_offsets_and_times(spark: Any, live: LiveBroker, wide: str) -> None:
     assert len(by_time.collect()) == 10
 
 
-def test_an_empty_topic_has_no_rows(spark: Any, live: LiveBroker, wide: str) -> None:
+def test_an_empty_topic_has_no_rows(spark: Any, live: BrokerProcess, wide: str) -> None:
     assert frame(spark.read, live.address, wide).collect() == []
 
 
@@ -130,7 +130,7 @@ def test_an_empty_topic_has_no_rows(spark: Any, live: LiveBroker, wide: str) -> 
     ],
 )
 def test_wrong_options_are_said(
-    spark: Any, live: LiveBroker, wide: str, options: dict[str, str], said: str
+    spark: Any, live: BrokerProcess, wide: str, options: dict[str, str], said: str
 ) -> None:
     with pytest.raises(Exception, match=said.replace("?", r"\?")):
         spark.read.format("leafcuttr").options(
@@ -142,7 +142,7 @@ def test_wrong_options_are_said(
 
 
 def test_a_stream_reads_each_record_once_through_restarts(
-    spark: Any, live: LiveBroker, wide: str, tmp_path: Path
+    spark: Any, live: BrokerProcess, wide: str, tmp_path: Path
 ) -> None:
     fill(live.address, wide, 0, 900)
     stream = frame(
@@ -162,7 +162,7 @@ def test_a_stream_reads_each_record_once_through_restarts(
 
 
 def test_new_partitions_join_from_their_beginning(
-    spark: Any, live: LiveBroker, wide: str, tmp_path: Path
+    spark: Any, live: BrokerProcess, wide: str, tmp_path: Path
 ) -> None:
     fill(live.address, wide, 0, 30)
     stream = frame(spark.readStream, live.address, wide, startingOffsets="earliest")
@@ -174,7 +174,7 @@ def test_new_partitions_join_from_their_beginning(
     assert len(found[1]) == 40
 
 
-def test_a_topic_that_was_created_anew(spark: Any, live: LiveBroker, wide: str, tmp_path: Path) -> None:
+def test_a_topic_that_was_created_anew(spark: Any, live: BrokerProcess, wide: str, tmp_path: Path) -> None:
     fill(live.address, wide, 0, 30)
 
     def stream(**given: str) -> Any:
@@ -182,7 +182,7 @@ def test_a_topic_that_was_created_anew(spark: Any, live: LiveBroker, wide: str, 
 
     ran(stream(), tmp_path / "checkpoint")
     librdkafka.delete(live.address, wide)
-    librdkafka.create(live.address, wide, 3, message_timestamp_after_max_ms=str(2**63 - 1))
+    librdkafka.create(live.address, wide, 3)
     fill(live.address, wide, 0, 60)
     with pytest.raises(Exception, match=f"the topic {wide} was deleted and created anew"):
         ran(stream(), tmp_path / "checkpoint")
@@ -192,7 +192,7 @@ def test_a_topic_that_was_created_anew(spark: Any, live: LiveBroker, wide: str, 
     ]
 
 
-def test_a_stream_begins_at_the_latest(spark: Any, live: LiveBroker, wide: str, tmp_path: Path) -> None:
+def test_a_stream_begins_at_the_latest(spark: Any, live: BrokerProcess, wide: str, tmp_path: Path) -> None:
     fill(live.address, wide, 0, 30)
     stream = frame(spark.readStream, live.address, wide)
     assert all(rows == [] for rows in ran(stream, tmp_path / "checkpoint").values())
@@ -201,7 +201,7 @@ def test_a_stream_begins_at_the_latest(spark: Any, live: LiveBroker, wide: str, 
     assert offsets(rows) == [(p, o) for p in range(3) for o in (10, 11)]
 
 
-def test_a_group_shows_what_was_read(spark: Any, live: LiveBroker, wide: str, tmp_path: Path) -> None:
+def test_a_group_shows_what_was_read(spark: Any, live: BrokerProcess, wide: str, tmp_path: Path) -> None:
     from leafcuttr_spark.options import OptionError
     from leafcuttr_spark.spark.listener import GroupOffsets
 

@@ -12,11 +12,11 @@ import pytest
 
 from leafcuttr_sdk.batches import partition_of
 from support import librdkafka
-from support.live_broker import LiveBroker
+from support.broker_process import BrokerProcess
 from support.waiting import until
 
 
-def source(spark: Any, live: LiveBroker, topic: str, **given: str) -> Any:
+def source(spark: Any, live: BrokerProcess, topic: str, **given: str) -> Any:
     options = {
         "kafka.bootstrap.servers": live.address,
         "subscribe": topic,
@@ -26,7 +26,7 @@ def source(spark: Any, live: LiveBroker, topic: str, **given: str) -> Any:
     return spark.readStream.format("leafcuttr").options(**options).load().select("key", "value")
 
 
-def sink(live: LiveBroker, topic: str, **given: str) -> Any:
+def sink(live: BrokerProcess, topic: str, **given: str) -> Any:
     from leafcuttr_spark.spark.sink import TopicSink
 
     options = {
@@ -48,32 +48,32 @@ def run(frame: Any, to: Any, folder: Path) -> None:
     query.awaitTermination()
 
 
-def stored(spark: Any, live: LiveBroker, topic: str, level: str = "read_committed") -> list[int]:
+def stored(spark: Any, live: BrokerProcess, topic: str, level: str = "read_committed") -> list[int]:
     options = {"kafka.bootstrap.servers": live.address, "subscribe": topic, "kafka.isolation.level": level}
     rows = spark.read.format("leafcuttr").options(**options).load().select("value").collect()
     return sorted(int(row["value"]) for row in rows)
 
 
-def until_stored(spark: Any, live: LiveBroker, topic: str, expected: list[int]) -> None:
+def until_stored(spark: Any, live: BrokerProcess, topic: str, expected: list[int]) -> None:
     """A commit is decided when it returns, and seen a moment later."""
     until(lambda: len(stored(spark, live, topic)) >= len(expected), f"the records of {topic}")
     assert stored(spark, live, topic) == expected
 
 
-def fill(live: LiveBroker, topic: str, first: int, end: int) -> None:
+def fill(live: BrokerProcess, topic: str, first: int, end: int) -> None:
     for partition in range(3):
         values = [b"%d" % number for number in range(first + partition, end, 3)]
         librdkafka.send(live.address, topic, values, timestamp=1, partition=partition, key=b"k%d" % partition)
 
 
 @pytest.fixture
-def out(live: LiveBroker, wide: str) -> str:
-    librdkafka.create(live.address, f"{wide}-out", 2, message_timestamp_after_max_ms=str(2**63 - 1))
+def out(live: BrokerProcess, wide: str) -> str:
+    librdkafka.create(live.address, f"{wide}-out", 2)
     return f"{wide}-out"
 
 
 def test_topic_to_topic_through_restarts(
-    spark: Any, live: LiveBroker, wide: str, out: str, tmp_path: Path
+    spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path
 ) -> None:
     fill(live, wide, 0, 300)
     frame = source(spark, live, wide, maxOffsetsPerTrigger="100")
@@ -90,7 +90,7 @@ def test_topic_to_topic_through_restarts(
 
 
 def test_a_batch_that_is_done_is_skipped(
-    spark: Any, live: LiveBroker, wide: str, out: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As after a kill between the commit of the transaction and that of the checkpoint."""
     fill(live, wide, 0, 90)
@@ -107,7 +107,7 @@ def test_a_batch_that_is_done_is_skipped(
 
 
 def test_a_new_checkpoint_is_another_query(
-    spark: Any, live: LiveBroker, wide: str, out: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     fill(live, wide, 0, 30)
     frame = source(spark, live, wide)
@@ -120,7 +120,7 @@ def test_a_new_checkpoint_is_another_query(
 
 
 def test_a_checkpoint_from_a_backup_is_refused(
-    spark: Any, live: LiveBroker, wide: str, out: str, tmp_path: Path
+    spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path
 ) -> None:
     frame = source(spark, live, wide)
     fill(live, wide, 0, 30)
@@ -139,7 +139,7 @@ def test_a_checkpoint_from_a_backup_is_refused(
 
 
 def test_a_task_that_fails_fails_the_batch_and_leaves_nothing(
-    spark: Any, live: LiveBroker, wide: str, out: str, tmp_path: Path
+    spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path
 ) -> None:
     """It is tried again once, which is refused; the query starts again, and writes all of it once."""
     from pyspark.sql import functions as f
@@ -165,7 +165,7 @@ def test_a_task_that_fails_fails_the_batch_and_leaves_nothing(
 
 
 def test_a_second_attempt_of_a_task_that_writes_is_refused(
-    spark: Any, live: LiveBroker, wide: str, out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from leafcuttr_spark.spark import sink as module
 
@@ -195,7 +195,7 @@ def test_speculation_is_refused() -> None:
 
 
 def test_a_timeout_above_the_broker_s_is_refused_at_once(
-    spark: Any, live: LiveBroker, wide: str, out: str, tmp_path: Path
+    spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path
 ) -> None:
     fill(live, wide, 0, 3)
     with pytest.raises(Exception, match="timeout"):
@@ -206,7 +206,9 @@ def test_a_timeout_above_the_broker_s_is_refused_at_once(
         )
 
 
-def test_rows_to_several_topics_in_one_transaction(spark: Any, live: LiveBroker, wide: str, out: str) -> None:
+def test_rows_to_several_topics_in_one_transaction(
+    spark: Any, live: BrokerProcess, wide: str, out: str
+) -> None:
     from pyspark.sql import functions as f
 
     from leafcuttr_spark.spark.sink import write_topics
@@ -242,7 +244,7 @@ def test_rows_to_several_topics_in_one_transaction(spark: Any, live: LiveBroker,
         assert row["partition"] == 1 or int(row["value"]) % 5
 
 
-def test_a_batch_is_written_wholly_or_not_at_all(spark: Any, live: LiveBroker, wide: str) -> None:
+def test_a_batch_is_written_wholly_or_not_at_all(spark: Any, live: BrokerProcess, wide: str) -> None:
     from pyspark.sql import functions as f
 
     from leafcuttr_spark.spark.sink import write_topics
@@ -260,7 +262,9 @@ def test_a_batch_is_written_wholly_or_not_at_all(spark: Any, live: LiveBroker, w
     until_stored(spark, live, wide, list(range(100)))
 
 
-def test_at_least_once_on_request(spark: Any, live: LiveBroker, wide: str, out: str, tmp_path: Path) -> None:
+def test_at_least_once_on_request(
+    spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path
+) -> None:
     from leafcuttr_spark.spark.sink import TopicSink
 
     fill(live, wide, 0, 60)
