@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from leafcuttr.log.layout.checkpoints import LOG_START_OFFSETS, write_offsets
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.records import Record, encode_batch
 from leafcuttr_sdk import TopicPartition
@@ -123,6 +124,16 @@ def test_a_kafka_that_was_killed(kafka: Path) -> None:
     with broker_on(kafka) as broker:
         assert [record.key for record in records_of(broker, "segments")] == [b"%d" % at for at in range(39)]
     assert run("verify", kafka).exit_code == 0
+
+
+def test_where_a_log_begins_comes_along(kafka: Path, own: Path) -> None:
+    """Records before it were deleted by the other broker's clients."""
+    log = TopicPartition("segments", 0)
+    write_offsets(kafka / LOG_START_OFFSETS, {log: 25})
+    done = run("repair", "--adopt", "--from", kafka, "--topic", "segments", "--execute", own)
+    assert done.exit_code == 0, done.output
+    with broker_on(own) as broker:
+        assert [record.key for record in records_of(broker, "segments")] == [b"%d" % at for at in range(25, 40)]
 
 
 @pytest.mark.parametrize(
