@@ -189,6 +189,14 @@ def test_lengths_in_more_bytes_than_they_need(
         assert walked(bytes(whole), count) == plainly(bytes(whole), count)
 
 
+def test_longer_records_among_lengths_in_more_bytes_than_they_need() -> None:
+    """Every bit of a length counts there too."""
+    row = [(1, 3), (5000, 2), (1, 3), (2, 3), (63, 2), (8191, 2)]
+    data = b"".join(padded(length, width) for length, width in row * 20)
+    assert walked(data, 120) == plainly(data, 120) == "whole"
+    assert walked(data[:-1], 120) == "malformed"
+
+
 @pytest.mark.parametrize("widths", [[3], [5], [1, 3], [2, 2, 2, 4]])
 def test_a_step_in_four_at_most_costs_an_exception(
     widths: list[int], monkeypatch: pytest.MonkeyPatch
