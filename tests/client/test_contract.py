@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from leafcuttr.client.peer import open_remote_peer
-from leafcuttr.runtime.clock import SystemClock
 from leafcuttr_sdk import Broker
 from leafcuttr_sdk.testing import running_broker as sdk_broker
 from leafcuttr_sdk.testing.peer_checks import PROMISES, peer_report
-from support import jars, librdkafka
+from support import jars
 from support.broker_process import running_broker
+from support.peer_contract import keeps_contract
 from support.real_kafka import real_kafka
 
 
@@ -34,31 +32,14 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield str(address)
 
 
-async def check(address: str, *promises: str) -> None:
-    import trio
-
-    async def delete(topic: str) -> None:
-        await trio.to_thread.run_sync(librdkafka.delete, address, topic)
-
-    properties = {"bootstrap.servers": address}
-    logger, clock = logging.getLogger("tests.client"), SystemClock()
-    async with (
-        open_remote_peer(properties, clock=clock, logger=logger) as peer,
-        open_remote_peer(properties, clock=clock, logger=logger) as second,
-    ):
-        report = await peer_report(peer, second=second, delete_topic=delete, only=frozenset(promises))
-    assert {each.name for each in report.checks} == set(promises)
-    report.raise_problems()
-
-
 @pytest.mark.parametrize("promise", list(PROMISES))
 async def test_leafcuttr(ours: str, promise: str) -> None:
-    await check(ours, promise)
+    await keeps_contract(ours, promise)
 
 
 @pytest.mark.long
 async def test_kafka(kafka: str) -> None:
-    await check(kafka, *PROMISES)
+    await keeps_contract(kafka, *PROMISES)
 
 
 @pytest.mark.parametrize("first", ["in process", "over TCP"])

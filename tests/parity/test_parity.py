@@ -10,6 +10,7 @@ from parity.allowed import ALLOWED, Allowed
 from parity.compare import table
 from parity.run import compare_one
 from parity.scenario import Scenario, load_all
+from support.peer_contract import keeps_contract
 
 Brokers = tuple[tuple[str, int], tuple[str, int]]
 NEEDED: set[Allowed] = set()
@@ -30,6 +31,12 @@ def test_same_answers(brokers: Brokers, scenario: Scenario, version: int) -> Non
     DONE.add(f"{scenario.api}.{scenario.name}.v{version}")
     if rows:
         pytest.fail(f"{len(rows)} differences\n{table(rows)}", pytrace=False)
+
+
+async def test_kafka_keeps_the_contract_of_peers(brokers: Brokers) -> None:
+    """Part of it: all is in tests/client/test_contract.py. After the scenarios, which would see its topics."""
+    (host, port), _ = brokers
+    await keeps_contract(f"{host}:{port}", "order", "refusals", "waiting", "transactions", "claims")
 
 
 @pytest.mark.long

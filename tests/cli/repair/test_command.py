@@ -133,7 +133,9 @@ def test_where_a_log_begins_comes_along(kafka: Path, own: Path) -> None:
     done = run("repair", "--adopt", "--from", kafka, "--topic", "segments", "--execute", own)
     assert done.exit_code == 0, done.output
     with broker_on(own) as broker:
-        assert [record.key for record in records_of(broker, "segments")] == [b"%d" % at for at in range(25, 40)]
+        assert [record.key for record in records_of(broker, "segments")] == [
+            b"%d" % at for at in range(25, 40)
+        ]
 
 
 @pytest.mark.parametrize(
