@@ -16,6 +16,7 @@ import pytest
 
 from leafcuttr.plugins.children import keeper
 from plugins.children.conftest import FAMILY, is_gone, pids_in, python
+from support import jars, real_kafka
 from support.waiting import until
 
 MB = 1 << 20
@@ -261,6 +262,29 @@ def test_without_a_limit_memory_is_told() -> None:
     assert kept.process.stdout is not None
     assert kept.process.stdout.readline() == b"full\n"
     assert kept.memory() > 0
+    kept.close()
+
+
+@pytest.mark.long
+@pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
+def test_a_jvm_behind_a_shell_ends_with_the_broker() -> None:
+    """As a driver of Spark has one: here a consumer of Kafka that finds no broker."""
+    consumer = jars.java(
+        real_kafka.VERSION,
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        "--bootstrap-server",
+        "127.0.0.1:1",
+        "--topic",
+        "t",
+    )
+    kept = Kept(["sh", "-c", '"$@" & echo $!; wait', "sh", *consumer])
+    kept.report()
+    assert kept.process.stdout is not None
+    pid = int(kept.process.stdout.readline())
+    until(lambda: b"java" in Path(f"/proc/{pid}/cmdline").read_bytes(), "the JVM", seconds=30)
+    until(lambda: keeper.resident(pid) > 30 * MB or None, "its heap", seconds=60)
+    kept.let_go()
+    until(lambda: is_gone(pid), "its end", seconds=20)
     kept.close()
 
 
