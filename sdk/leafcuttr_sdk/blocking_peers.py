@@ -238,8 +238,12 @@ class BlockingPeer(Protocol):
 
     # Groups
 
-    def committed(self, group: str) -> "Mapping[TopicPartition, CommittedOffset]":
-        """All committed offsets of a group; none for one that does not exist."""
+    def committed(
+        self, group: str, *, stable: "Sequence[TopicPartition] | None" = None
+    ) -> "Mapping[TopicPartition, CommittedOffset]":
+        """All committed offsets of a group; none for one that does not exist. With `stable` those of these partitions,
+        once no transaction is open or being completed that may change them: for a program that starts again, and has
+        to know what its last commit has become. It waits for `request.timeout.ms`."""
         ...
 
     def commit(self, group: str, offsets: "Mapping[TopicPartition, CommittedOffset]") -> None:

@@ -40,12 +40,15 @@ def test_settings_that_are_named_exist() -> None:
 
 
 def test_the_code_for_plugins(tmp_path: Path) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / PAGE).read_text(), re.DOTALL)
     names: dict[str, Any] = {}
-    exec(code, names)
+    for code in re.findall(r"```python\n(.*?)```", (DOCS / PAGE).read_text(), re.DOTALL):
+        exec(code, names)
 
     async def call(broker: Broker) -> Any:
         return await names["register"](broker)
 
     with running_broker(tmp_path, SETTINGS, ["registry"]) as broker:
         assert broker.call(call) == (1, "tea")
+        address = broker.listeners["lc.schema.registry"].rpartition("/")[2]
+        found = names["latest"](f"http://{address}")
+        assert (found.version, found.schema.id, found.schema.text) == (1, 1, '"string"')

@@ -1,6 +1,6 @@
 """Consumer groups of a cluster and their offsets, from their coordinators."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from leafcuttr.client.calls import Calls
@@ -14,13 +14,20 @@ from leafcuttr.wire.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from leafcuttr.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from leafcuttr.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
 from leafcuttr_sdk.groups import CommittedOffset
 from leafcuttr_sdk.types import TopicPartition
 
 _GROUP: Final = CoordinatorKind.GROUP
 _NAMES_NOT_IDS: Final = 9
 """From version 10 on OffsetFetch and OffsetCommit name topics by id, which offsets of deleted topics do not have."""
+_STABLE: Final = 7
+"""The first version of OffsetFetch that can wait for transactions."""
 _CONSUMERS: Final = ("consumer", "")
 """Protocol types: that of consumers, and that of groups which have offsets only."""
 _OF_CONSUMERS: Final = ("consumer", "classic", "")
@@ -73,12 +80,39 @@ def _described(response: Any) -> tuple[int, str | None]:
     return group.error_code, group.error_message
 
 
-async def committed_offsets(calls: Calls, group: str) -> dict[TopicPartition, CommittedOffset]:
-    """See `leafcuttr_sdk.peers.Peer.committed`."""
+async def committed_offsets(
+    calls: Calls, group: str, *, stable: Sequence[TopicPartition] | None = None
+) -> dict[TopicPartition, CommittedOffset]:
+    """See `leafcuttr_sdk.peers.Peer.committed`, and for `stable` (KIP-447) `leafcuttr_sdk.blocking_peers`."""
+    numbers: dict[str, list[int]] = {}
+    for topic, number in stable or ():
+        numbers.setdefault(topic, []).append(number)
     request = OffsetFetchRequest(
-        group_id=group, topics=None, groups=[OffsetFetchRequestGroup(group_id=group, topics=None)]
+        group_id=group,
+        topics=None
+        if stable is None
+        else [OffsetFetchRequestTopic(name=name, partition_indexes=some) for name, some in numbers.items()],
+        groups=[
+            OffsetFetchRequestGroup(
+                group_id=group,
+                topics=None
+                if stable is None
+                else [
+                    OffsetFetchRequestTopics(name=name, partition_indexes=some)
+                    for name, some in numbers.items()
+                ],
+            )
+        ],
+        require_stable=stable is not None,
     )
-    response = await calls.coordinator(_GROUP, group, request, _fetched, at_least=2, at_most=_NAMES_NOT_IDS)
+    response = await calls.coordinator(
+        _GROUP,
+        group,
+        request,
+        _fetched,
+        at_least=2 if stable is None else _STABLE,
+        at_most=_NAMES_NOT_IDS,
+    )
     topics = response.groups[0].topics if response.groups else response.topics
     found: dict[TopicPartition, CommittedOffset] = {}
     for topic in topics:
@@ -93,7 +127,14 @@ async def committed_offsets(calls: Calls, group: str) -> dict[TopicPartition, Co
 
 
 def _fetched(response: Any) -> tuple[int, str | None]:
-    code = response.groups[0].error_code if response.groups else response.error_code
+    found = response.groups[0] if response.groups else response
+    code = found.error_code
+    if any(
+        each.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT
+        for topic in found.topics
+        for each in topic.partitions
+    ):
+        return ErrorCode.UNSTABLE_OFFSET_COMMIT, "a transaction with offsets of the group is not over"
     # What a broker answers for a group that it does not have (KIP-1043), has no offsets either.
     return (0 if code == ErrorCode.GROUP_ID_NOT_FOUND else code), None
 

@@ -41,6 +41,11 @@ class SharedTransactionTrial:
                 owner.commit_offsets(group, {first: CommittedOffset(number + 1, f"batch {number}")})
                 owner.commit(counts)
                 trial.same("what is shared after the commit", owner.shared, None)
+                trial.same(
+                    "the offset, once it is stable",
+                    self._second.committed(group, stable=[first]).get(first),
+                    CommittedOffset(number + 1, f"batch {number}"),
+                )
                 self._becomes(first, [b"%s" % value for value in _values(b"a", number, b"-")])
                 self._becomes(second, _values(b"b", number))
                 trial.becomes(

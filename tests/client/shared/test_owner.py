@@ -10,9 +10,10 @@ import pytest
 import trio
 
 from leafcuttr.client.calls import Calls
+from leafcuttr.client.groups import committed_offsets
 from leafcuttr.client.shared.owner import SharedProducer
 from leafcuttr.client.shared.written import described
-from leafcuttr.errors import InvalidRequest, RequestTimedOut
+from leafcuttr.errors import BrokerError, ErrorCode, InvalidRequest, RequestTimedOut
 from leafcuttr_sdk.blocking_peers import SharedTransaction
 from leafcuttr_sdk.broker import LATEST
 from leafcuttr_sdk.errors import (
@@ -74,7 +75,9 @@ async def test_without_an_open_transaction_nothing_can_be_done(opened: OpenOwner
             await owner.begin_shared()
 
 
-async def test_offsets_go_with_it(opened: OpenOwner, peer: Peer, topic: str) -> None:
+async def test_offsets_go_with_it(
+    calls: Calls, impatient: Calls, opened: OpenOwner, peer: Peer, topic: str
+) -> None:
     tp, group = TopicPartition(topic, 0), f"g-{topic}"
     async with opened(f"x-{topic}") as owner:
         await owner.begin_shared()
@@ -83,7 +86,13 @@ async def test_offsets_go_with_it(opened: OpenOwner, peer: Peer, topic: str) -> 
         await owner.commit_offsets(group, {tp: CommittedOffset(2, "two")})
         await owner.commit_offsets(f"{group}-2", {tp: CommittedOffset(3)})
         assert await peer.committed(group) == {}
+        with pytest.raises(
+            BrokerError, match="a transaction with offsets of the group is not over"
+        ) as raised:
+            await committed_offsets(impatient, group, stable=[tp])
+        assert raised.value.code is ErrorCode.UNSTABLE_OFFSET_COMMIT
         await owner.commit({})
+        assert await committed_offsets(calls, group, stable=[tp]) == {tp: CommittedOffset(2, "two")}
 
         async def same() -> bool:
             return await peer.committed(group) == {tp: CommittedOffset(2, "two")}

@@ -17,6 +17,7 @@ from leafcuttr.client.blocking.loop import LoopThread
 from leafcuttr.client.calls import Calls
 from leafcuttr.client.cluster import open_cluster
 from leafcuttr.client.errors import ClientError
+from leafcuttr.client.groups import committed_offsets
 from leafcuttr.client.leaders import Led, look_up
 from leafcuttr.client.peer import RemotePeer, usable_settings
 from leafcuttr.client.retrying import until_answered
@@ -147,8 +148,10 @@ class BlockingRemotePeer:
 
     # Groups
 
-    def committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset]:
-        return self._loop.run(self._peer.committed, group)
+    def committed(
+        self, group: str, *, stable: Sequence[TopicPartition] | None = None
+    ) -> Mapping[TopicPartition, CommittedOffset]:
+        return self._loop.run(partial(committed_offsets, self._calls, group, stable=stable))
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         self._loop.run(self._peer.commit, group, offsets)
