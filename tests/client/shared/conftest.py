@@ -39,15 +39,6 @@ async def calls(address: str) -> AsyncIterator[Calls]:
 
 
 @pytest.fixture
-async def impatient(address: str) -> AsyncIterator[Calls]:
-    """One that waits for a moment only."""
-    settings = client_settings({"bootstrap.servers": address, **QUICK, "request.timeout.ms": "50"})
-    async with open_cluster(settings, clock=SystemClock()) as cluster:
-        await cluster.metadata([], timeout_s=30)
-        yield Calls(cluster)
-
-
-@pytest.fixture
 def opened(calls: Calls) -> OpenOwner:
     def open_one(
         transaction: str | SharedTransaction, timeout_ms: int = 60_000

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from typing import Any
 
 import pytest
 import trio
 
+from leafcuttr.client import groups
 from leafcuttr.client.calls import Calls
-from leafcuttr.client.groups import committed_offsets
 from leafcuttr.client.shared.owner import SharedProducer
 from leafcuttr.client.shared.written import described
-from leafcuttr.errors import BrokerError, ErrorCode, InvalidRequest, RequestTimedOut
+from leafcuttr.errors import ErrorCode, InvalidRequest, RequestTimedOut
 from leafcuttr_sdk.blocking_peers import SharedTransaction
 from leafcuttr_sdk.broker import LATEST
 from leafcuttr_sdk.errors import (
@@ -75,9 +76,7 @@ async def test_without_an_open_transaction_nothing_can_be_done(opened: OpenOwner
             await owner.begin_shared()
 
 
-async def test_offsets_go_with_it(
-    calls: Calls, impatient: Calls, opened: OpenOwner, peer: Peer, topic: str
-) -> None:
+async def test_offsets_go_with_it(opened: OpenOwner, peer: Peer, topic: str) -> None:
     tp, group = TopicPartition(topic, 0), f"g-{topic}"
     async with opened(f"x-{topic}") as owner:
         await owner.begin_shared()
@@ -86,13 +85,7 @@ async def test_offsets_go_with_it(
         await owner.commit_offsets(group, {tp: CommittedOffset(2, "two")})
         await owner.commit_offsets(f"{group}-2", {tp: CommittedOffset(3)})
         assert await peer.committed(group) == {}
-        with pytest.raises(
-            BrokerError, match="a transaction with offsets of the group is not over"
-        ) as raised:
-            await committed_offsets(impatient, group, stable=[tp])
-        assert raised.value.code is ErrorCode.UNSTABLE_OFFSET_COMMIT
         await owner.commit({})
-        assert await committed_offsets(calls, group, stable=[tp]) == {tp: CommittedOffset(2, "two")}
 
         async def same() -> bool:
             return await peer.committed(group) == {tp: CommittedOffset(2, "two")}
@@ -103,6 +96,32 @@ async def test_offsets_go_with_it(
         await owner.abort()
         await owner.begin_shared()
         assert await peer.committed(group) == {tp: CommittedOffset(2, "two")}
+
+
+async def test_stable_offsets_wait_for_the_end_of_the_transaction(
+    calls: Calls, opened: OpenOwner, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tp, group = TopicPartition(topic, 0), f"g-{topic}"
+    codes, found, judge = list[int](), list[object](), groups._fetched
+
+    def noted(response: Any) -> tuple[int, str | None]:
+        answer = judge(response)
+        codes.append(answer[0])
+        return answer
+
+    async def read() -> None:
+        found.append(await groups.committed_offsets(calls, group, stable=[tp]))
+
+    monkeypatch.setattr(groups, "_fetched", noted)
+    async with opened(f"x-{topic}") as owner:
+        await owner.begin_shared()
+        await owner.commit_offsets(group, {tp: CommittedOffset(2, "two")})
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read)
+            await eventually(lambda: ErrorCode.UNSTABLE_OFFSET_COMMIT in codes, "an answer")
+            assert found == []
+            await owner.commit(None)
+        assert found == [{tp: CommittedOffset(2, "two")}]
 
 
 @pytest.mark.parametrize(
