@@ -220,6 +220,27 @@ def test_a_plugin_that_was_never_on(tmp_path: Path, folder: Path) -> None:
         create(broker, "t", check="true")
 
 
+def test_a_bundled_plugin_is_asked_once_a_topic_has_its_setting(tmp_path: Path) -> None:
+    """While it is off; before that its specifications are not even imported."""
+    specs = "import 'leafcuttr_registry.validation.specs' # "
+    on, checked = "lc.schema.registry.enable", "lc.schema.validation.value"
+    with running_broker(tmp_path, {on: "true"}) as broker:
+        librdkafka.create(broker.address, "t", 1, **{checked.replace(".", "_"): "id"})
+        librdkafka.create(broker.address, "free", 1)
+    with running_broker(tmp_path, environ={"PYTHONVERBOSE": "1"}) as broker:
+        assert broker.log.count(specs) == 1  # for `t`
+        needs = "it needs the produce validator schema-id-key of plugin registry, which is off"
+        assert refusal(broker, "t").startswith(f"it has {checked}, and for that {needs}")
+        librdkafka.delete(broker.address, "t")
+    with running_broker(tmp_path, environ={"PYTHONVERBOSE": "1"}) as broker:
+        assert send(broker, "free", b"1").error_code == 0
+        assert broker.log.count(specs) == 1  # the log goes on
+        with pytest.raises(KafkaException, match=needs):
+            librdkafka.alter(broker.address, "topic", "free", {checked: "id"})
+        assert broker.log.count(specs) == 2
+        assert send(broker, "free", b"1").error_code == 0
+
+
 def test_a_plugin_that_has_always_failed_in_another_part(tmp_path: Path, folder: Path) -> None:
     failing = "def leafcuttr_register_services():\n    1 / 0\n"
     (folder / "stamps.py").write_text(SOURCE + failing)
