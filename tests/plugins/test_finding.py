@@ -7,8 +7,10 @@ from textwrap import dedent
 
 import pytest
 
-from leafcuttr.errors import StartError
+from leafcuttr.config.load import load_settings
+from leafcuttr.errors import PluginError, StartError
 from leafcuttr.plugins import finding
+from leafcuttr.plugins.catalogue import Finder
 from leafcuttr.plugins.finding import Choice, find_plugins
 from leafcuttr.plugins.loaded import Loaded, PluginState
 from leafcuttr.plugins.table import Plugins
@@ -160,6 +162,44 @@ def test_two_of_one_name(site: Path) -> None:
 def test_broken_hooks(site: Path, hook: str, why: str) -> None:
     source = dedent(HEAD) + "\n" + hook
     assert broken(site, source) == why.format(file=site / "acme_plugin.py")
+
+
+@pytest.mark.parametrize(
+    ("hook", "made", "of"),
+    [
+        ("leafcuttr_register_record_formats", "open", "RecordFormat"),
+        ("leafcuttr_register_schema_formats", "parse", "SchemaFormat"),
+    ],
+)
+@pytest.mark.parametrize("lacks", ["name", "method"])
+def test_what_has_the_parts_of_a_protocol_is_of_it(
+    site: Path, hook: str, made: str, of: str, lacks: str
+) -> None:
+    parts = {"name": "    name = 'x'", "method": f"    def {made}(self, *words): pass"}
+    for without, is_one in (("", True), (lacks, False)):
+        body = "\n".join(part for kind, part in parts.items() if kind != without)
+        source = f"{dedent(HEAD)}\nclass Thing:\n{body}\n\ndef {hook}(): yield Thing()\n"
+        folder = site / (without or "whole")
+        folder.mkdir(parents=True)
+        (folder / "acme.py").write_text(source)
+        one = find_plugins(Choice(folder=str(folder))).get("acme")
+        assert one is not None and one.hooks is not None, one
+        if is_one:
+            assert len(one.hooks.call(hook)) == 1
+        else:
+            with pytest.raises(PluginError, match=f"all have to be of type {of}"):
+                one.hooks.call(hook)
+
+
+def test_a_start_does_not_look_for_the_packages_of_what_is_off() -> None:
+    finder = Finder()
+    settings, _ = load_settings(None, {}, (), finder)
+    finder.plugins.start(settings)
+    off = [one for one in finder.plugins.usable if one.plugin is not None and one.plugin.modules]
+    assert off and {one.state for one in off} == {PluginState.OFF}
+    assert {one._missing for one in off} == {None}
+    finder.plugins.settle(settings)
+    assert None not in {one._missing for one in off}
 
 
 def test_folder_of_single_files(tmp_path: Path) -> None:
