@@ -145,6 +145,32 @@ def test_its_end_ends_what_is_under_way() -> None:
     loop.close()
 
 
+def test_a_loop_that_breaks_answers_all() -> None:
+    begun, raised = threading.Event(), list[str]()
+
+    async def waits() -> None:
+        begun.set()
+        await trio.sleep_forever()
+
+    def breaks() -> NoReturn:
+        raise ZeroDivisionError
+
+    def call(loop: LoopThread) -> None:
+        try:
+            loop.run(waits)
+        except RuntimeError as error:
+            raised.append(str(error))
+
+    loop = LoopThread()
+    thread = threading.Thread(target=call, args=(loop,))
+    thread.start()
+    assert begun.wait(10)
+    loop._token.run_sync_soon(breaks)  # an error of trio's own
+    thread.join(10)
+    assert raised == ["This peer is closed."]
+    loop.close()
+
+
 def test_an_interrupted_caller_cancels_its_call() -> None:
     """As Ctrl-C does, and a handler of signals that raises."""
     noted: list[str] = []

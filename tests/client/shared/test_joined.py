@@ -67,6 +67,26 @@ async def test_calls_keep_their_order_while_partitions_are_joined(
         await sees(peer, tps[place], *(b"%d" % number for number in range(first, 12)))
 
 
+async def test_no_call_overtakes_one_that_joins_another_partition(
+    calls: Calls, opened: OpenOwner, peer: Peer, topic: str
+) -> None:
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    async with opened(f"x-{topic}") as owner:
+        async with open_joined(calls, await owner.begin_shared()) as joined:
+            await joined.append([new_batch(first, b"0")])
+            async with trio.open_nursery() as nursery:
+
+                async def call(batches: list[NewBatch], task_status: trio.TaskStatus[None]) -> None:
+                    task_status.started()
+                    for answer in await joined.append(batches):
+                        assert isinstance(answer, Appended)
+
+                await nursery.start(call, [new_batch(first, b"1"), new_batch(second, b"1")])
+                await nursery.start(call, [new_batch(first, b"2")])
+        await owner.commit({first: 3, second: 1})
+    await sees(peer, first, b"0", b"1", b"2")
+
+
 async def test_once_a_batch_is_refused_all_later_ones_are(
     calls: Calls, opened: OpenOwner, topic: str
 ) -> None:

@@ -169,7 +169,7 @@ class SharedProducer(RemoteProducer):
 
         An owner that has lost its epoch does not take another one, whatever the reason: where nothing was written yet,
         nobody can tell a transaction that was aborted for its time from an id that another owner has taken."""
-        self._fenced, self._shared = True, None
+        self._shared = None
         overdue = trio.current_time() - self._began_at >= self.timeout_ms / 1000
         known = self._is_abort_of_ours(state) if state is not None else isfinite(self._began_at)
         self._lost = self.timed_out() if overdue and known else self.fenced()
