@@ -8,7 +8,7 @@ import logging
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 import trio
@@ -35,11 +35,13 @@ pytestmark = [
 VERSIONS = ("2.1.1", "2.8.2", "3.3.2", "3.9.1")
 """The earliest that is promised, with ZooKeeper; the first with ids of topics; the first without ZooKeeper; the last
 3."""
-WITHOUT = {
-    "2.1.1": (
-        "a change to a setting that is none raised InvalidRequest",  # it has that code for wrong values
-        "a read of check-peer-recreated",  # without ids of topics one that was created anew is the same
-    )
+_CODE: Final = (
+    "a change to a setting that is none raised InvalidRequest"  # Kafka 2 has that code for wrong values
+)
+WITHOUT: Final = {
+    # Without ids of topics one that was created anew is the same.
+    "2.1.1": (_CODE, "a read of check-peer-recreated"),
+    "2.8.2": (_CODE,),
 }
 """What earlier versions cannot tell."""
 _NUMBERS = itertools.count(1)
