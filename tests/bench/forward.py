@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,7 @@ FILTER = "allow key.regex=^key-"
 async def fill(address: str, topic: str, count: int, in_batch: int) -> None:
     """The same records at every cluster."""
     from leafcuttr_sdk.batches import BatchBuilder
+    from leafcuttr_sdk.errors import TopicAlreadyExists
     from leafcuttr_sdk.records import NewBatch
     from leafcuttr_sdk.types import TopicPartition
 
@@ -64,7 +66,8 @@ async def fill(address: str, topic: str, count: int, in_batch: int) -> None:
     builder.extend_records([(value, b"key-%d" % at, (), now) for at in range(in_batch)])
     batch = builder.finish()
     async with peer(address) as source:
-        await source.create_topic(topic, partitions=PARTITIONS)
+        with suppress(TopicAlreadyExists):
+            await source.create_topic(topic, partitions=PARTITIONS)
         async with source.appender() as appender:
             in_call = max(1, 500_000 // (in_batch * SIZE))
             left = count // in_batch // PARTITIONS
