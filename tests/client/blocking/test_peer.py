@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 import pickle
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -168,6 +170,42 @@ def test_a_peer_that_was_opened_before_a_fork_says_so(blocking: BlockingPeer) ->
     process.start()
     process.join(20)
     assert process.exitcode == 0
+
+
+def test_a_forked_process_drops_what_it_cannot_use(address: str, topic: str) -> None:
+    """Without a word, and without an effect on its parent: workers of Spark are forked so."""
+    stack = ExitStack()
+    peer = stack.enter_context(opened(address))
+    owner = stack.enter_context(peer.owner(f"x-{topic}"))
+    stack.enter_context(peer.reader())
+    shared = owner.begin()
+
+    def child(stack: ExitStack) -> None:
+        said: list[object] = []
+        sys.unraisablehook = said.append
+        logging.getLogger("leafcuttr").addHandler(Noting(said))
+        managers = [one.__self__ for _, one in stack.pop_all()._exit_callbacks]  # type: ignore[attr-defined]
+        for manager in reversed(managers):
+            manager.gen.close()
+        os._exit(len(said))
+
+    process = get_context("fork").Process(target=child, args=(stack,))
+    process.start()
+    process.join(20)
+    assert process.exitcode == 0
+    with stack:
+        with peer.join(shared) as joined:
+            assert joined.append([new_batch(TopicPartition(topic, 0), b"a")]) == [Appended(0, 0)]
+        owner.commit({TopicPartition(topic, 0): 1})
+
+
+class Noting(logging.Handler):
+    def __init__(self, said: list[object]) -> None:
+        super().__init__()
+        self._said = said
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._said.append(record)
 
 
 def test_processes_write_to_one_transaction(blocking: BlockingPeer, address: str, topic: str) -> None:

@@ -89,10 +89,11 @@ class LoopThread:
         try:
             yield value
         finally:
-            self._check_process()
-            with suppress(trio.RunFinishedError):
-                self._token.run_sync_soon(leave.set)
-                left.result()
+            # A forked process drops what it cannot leave.
+            if os.getpid() == self._pid:
+                with suppress(trio.RunFinishedError):
+                    self._token.run_sync_soon(leave.set)
+                    left.result()
 
     def close(self) -> None:
         """End what is under way, and the thread."""

@@ -137,6 +137,8 @@ class BlockingRemotePeer:
             owner = BlockingOwner(self._loop, producer)
             try:
                 yield owner
+            except GeneratorExit:
+                raise  # it was dropped, perhaps by a process that was forked
             except BaseException:
                 owner.abort_at_end()
                 raise
