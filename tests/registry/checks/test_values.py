@@ -29,7 +29,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     from support.registry import SETTINGS
 
     with running_broker(tmp_path_factory.mktemp("shop"), SETTINGS, ["registry"]) as broker:
-        yield Shop(broker)
+        shop = Shop(broker)
+        assert checked(shop, BUSY, GOOD) == [None]  # what is imported for it takes time as well
+        yield shop
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +53,7 @@ def test_a_value_that_takes_too_long_is_told_from_others() -> None:
     """And the alarm is given back."""
     before = signal.getsignal(signal.SIGPROF)
     told, used_s = check_values(BUSY, [GOOD, EVIL, WRONG, GOOD], 0.05, 60)
-    assert 0.05 <= used_s < 60
+    assert 0 < used_s < 60
     assert told[:2] == [None, "takes longer than 0.05 s to be checked by its schema"]
     assert told[2] is not None and told[2].startswith("is not of its schema: at \"$\": 'b' does not match")
     assert told[3] is None
@@ -81,7 +83,7 @@ def test_all_of_them_however_many_slices_that_takes(
 
 
 def test_time_that_others_have_used_up(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "TOGETHER_S", 0.12)
+    monkeypatch.setattr(checks, "TOGETHER_S", 0.15)
     monkeypatch.setattr(checks, "SLICE_S", -1.0)
     told = checked(shop, BUSY, EVIL, EVIL, GOOD)
     assert told[:2] == [TOO_LONG] * 2
@@ -89,7 +91,7 @@ def test_time_that_others_have_used_up(shop: Shop, monkeypatch: pytest.MonkeyPat
 
 
 def test_more_bytes_have_more_time(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "TOGETHER_S", 0.12)
+    monkeypatch.setattr(checks, "TOGETHER_S", 0.15)
     monkeypatch.setattr(checks, "SLICE_S", -1.0)
     large = b'"' + b"a" * 100_000 + b'"'
     told = checked(shop, BUSY, EVIL, EVIL, large, GOOD)
