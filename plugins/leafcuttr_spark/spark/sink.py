@@ -32,6 +32,7 @@ from leafcuttr_spark.sink.writing import write_rows
 from leafcuttr_spark.spark.peers import peer_of
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import Column, DataFrame, SparkSession
 
 LOGGER: Final = logging.getLogger("leafcuttr.spark")
@@ -173,12 +174,35 @@ def _write(frame: "DataFrame", options: SinkOptions, shared: SharedTransaction |
     rows = _with_partitions(_columns(frame, options), options)
     if shared is not None:
         rows = _one_task_a_partition(rows, options)
+    context = frame.sparkSession.sparkContext
+    before = _jobs(context)
     told = rows.mapInArrow(partial(_write_task, options, shared), _WRITTEN_DDL).collect()
+    if shared is not None:
+        _check_stages(context, _jobs(context) - before)
     written: Written = {}
     for row in told:
         partition = TopicPartition(row["topic"], row["partition"])
         written[partition] = written.get(partition, 0) + row["records"]
     return written
+
+
+def _jobs(context: "SparkContext") -> set[int]:
+    """Those of this thread's group: in a stream, of the query."""
+    return set(context.statusTracker().getJobIdsForGroup(context.getLocalProperty("spark.jobGroup.id")))
+
+
+def _check_stages(context: "SparkContext", jobs: set[int]) -> None:
+    """A stage that ran again, because an executor with its results was lost, may have dealt rows to other tasks than
+    before, of which some had written already. Raises SecondAttemptError."""
+    tracker = context.statusTracker()
+    for job in jobs:
+        found = tracker.getJobInfo(job)
+        for stage in found.stageIds if found is not None else ():
+            ran = tracker.getStageInfo(stage)
+            if ran is not None and ran.currentAttemptId > 0:
+                raise SecondAttemptError(
+                    f"stage {stage} of the batch ran again, which spoils the transaction: the batch fails"
+                )
 
 
 def _columns(frame: "DataFrame", options: SinkOptions) -> "DataFrame":

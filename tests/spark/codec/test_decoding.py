@@ -252,6 +252,18 @@ def test_a_bomb_of_tiny_records_takes_little_memory() -> None:
     assert peak < 32 << 20
 
 
+@pytest.mark.parametrize("claimed", [b"\xfe\xff\xff\xff\x0f", b"\x06", b"\x01"])
+def test_headers_that_are_only_claimed(claimed: bytes) -> None:
+    """2**31 - 1 of them, 3 in four bytes, and -1: nothing is allocated for any."""
+    record = b"\0\0\0\1\1" + claimed + b"\0\1\0\1"
+    batch = bytearray(HEADER_SIZE) + bytes([2 * len(record)]) + record
+    seal(batch, BatchHeader(0, 0, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1))
+    with pytest.raises(BatchError, match="a record claims more headers than fit into it, or less than none"):
+        decoded(bytes(batch))
+    with pytest.raises(BatchError, match="claims more headers"):
+        list(decode(batch, Wanted()))
+
+
 def test_a_record_of_very_many_headers_is_read_in_time() -> None:
     """One round of numpy for each header of one record would take minutes."""
     heads = (("", None),) * 300_000

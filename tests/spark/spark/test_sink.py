@@ -169,7 +169,14 @@ def test_a_second_attempt_of_a_task_that_writes_is_refused(
 ) -> None:
     from leafcuttr_spark.spark import sink as module
 
-    monkeypatch.setattr(module, "_write_task", _fails_after_writing)
+    # Within the test: what is pickled by its name has to be installed where tasks run.
+    def fails_after_writing(options: Any, shared: Any, batches: Any) -> Any:
+        from leafcuttr_spark.spark.sink import _write_task
+
+        yield from _write_task(options, shared, batches)
+        raise RuntimeError("after it was written")
+
+    monkeypatch.setattr(module, "_write_task", fails_after_writing)
     fill(live, wide, 0, 30)
     with pytest.raises(Exception, match="a task failed and was tried again, which spoils the transaction"):
         run(source(spark, live, wide), sink(live, out), tmp_path / "checkpoint")
@@ -177,11 +184,20 @@ def test_a_second_attempt_of_a_task_that_writes_is_refused(
     assert len(stored(spark, live, out, "read_uncommitted")) <= 30
 
 
-def _fails_after_writing(options: Any, shared: Any, batches: Any) -> Any:
-    from leafcuttr_spark.spark.sink import _write_task
+def test_a_stage_that_ran_again_is_refused(spark: Any) -> None:
+    from leafcuttr_spark.spark.sink import SecondAttemptError, _check_stages, _jobs
 
-    yield from _write_task(options, shared, batches)
-    raise RuntimeError("after it was written")
+    before = _jobs(spark.sparkContext)
+    spark.range(10).repartition(2).collect()
+    jobs = _jobs(spark.sparkContext) - before
+    assert jobs
+    _check_stages(spark.sparkContext, jobs)
+    stages = {1: SimpleNamespace(currentAttemptId=0), 2: SimpleNamespace(currentAttemptId=1)}
+    tracker = SimpleNamespace(
+        getJobInfo=lambda job: SimpleNamespace(stageIds=[1, 2]), getStageInfo=stages.get
+    )
+    with pytest.raises(SecondAttemptError, match="stage 2 of the batch ran again"):
+        _check_stages(SimpleNamespace(statusTracker=lambda: tracker), jobs)
 
 
 @pytest.mark.usefixtures("spark")
