@@ -120,7 +120,8 @@ def relayed(row: str, number: int, ends: tuple[Peer, Peer], scale: float) -> Fig
     count -= count % (PARTITIONS * in_batch)
     trio.run(fill, ends[0].address, topic, count, in_batch)
     trio.run(create, ends[1].address, topic)
-    words, given = ["--name", topic, "--filter", "keep"], {"env": {"KAFKA_LC_RECORD_FILTER_KEEP": FILTER}}
+    words = ["--name", topic, "--filter", "keep"]
+    given: dict[str, Any] = {"env": {"KAFKA_LC_RECORD_FILTER_KEEP": FILTER}}
     if row.startswith("kaf-relay"):
         words, given = [], {"program": (os.environ["KAF_RELAY"],)}
     words += ["--mode", "single", "--stop-at-end"]

@@ -204,7 +204,9 @@ async def test_a_source_that_ends_before_the_position_is_gone_on_with_or_waited_
         assert await contents(ends.target, "orders") == records
 
 
-@pytest.mark.parametrize("guarantee", Guarantee)
+@pytest.mark.parametrize(
+    "guarantee", [Guarantee.EXACTLY_ONCE, pytest.param(Guarantee.AT_LEAST_ONCE, marks=pytest.mark.long)]
+)
 async def test_a_target_that_has_lost_the_positions_gets_them_again(
     tmp_path: Path, guarantee: Guarantee
 ) -> None:
