@@ -15,4 +15,7 @@ person.
 `peer` is `leafcuttr_sdk.peers.Peer` on top of it: `calls` and `retrying` repeat what passes by itself; `fetching` reads
 whole batches, `producing` appends each of them once and in order, `transactions` several together; `topics`, `offsets`,
 `groups` and `claim` are the rest of the contract. What has states is without I/O, in modules that say so.
+
+`blocking` is the same for callers that block, by a loop in a thread of its own; `shared` has the transactions that
+several processes write to.
 """

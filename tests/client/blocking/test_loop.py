@@ -171,6 +171,24 @@ def test_a_loop_that_breaks_answers_all() -> None:
     loop.close()
 
 
+def test_a_call_that_never_began_is_answered_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, raised = threading.Event(), list[str]()
+    monkeypatch.setattr(LoopThread, "_start", lambda *_: begun.set())
+
+    def call(loop: LoopThread) -> None:
+        try:
+            loop.run(double, 1)
+        except RuntimeError as error:
+            raised.append(str(error))
+
+    with LoopThread() as loop:
+        thread = threading.Thread(target=call, args=(loop,))
+        thread.start()
+        assert begun.wait(10)
+    thread.join(10)
+    assert raised == ["This peer is closed."]
+
+
 def test_an_interrupted_caller_cancels_its_call() -> None:
     """As Ctrl-C does, and a handler of signals that raises."""
     noted: list[str] = []
