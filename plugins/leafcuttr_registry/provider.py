@@ -137,9 +137,12 @@ class RegistryProvider:
         otherwise at another time."""
         registry = self._open()
         try:
-            return await registry.checks.values.check(schema, values)
+            found = await registry.checks.values.check(schema, values)
         except Refusal as refusal:
             raise SchemaProviderError(_line(refusal)) from None
+        if any(found):
+            self._open()  # the worker processes of a broker that stops have told nothing of the values
+        return found
 
     # How
 

@@ -63,8 +63,8 @@ class Checked(NamedTuple):
 
 def check_values(schema: ParsedSchema, values: Sequence[bytes], each_s: float, slice_s: float) -> Checked:
     """As many as the time is enough for: the first at least."""
-    began, until = process_time(), perf_counter() + slice_s
     codec = schema.codec()
+    began, until = process_time(), perf_counter() + slice_s
     before = signal.signal(signal.SIGPROF, _ring)
     found: list[str | None] = []
     try:

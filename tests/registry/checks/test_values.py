@@ -83,7 +83,7 @@ def test_all_of_them_however_many_slices_that_takes(
 
 
 def test_time_that_others_have_used_up(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "TOGETHER_S", 0.15)
+    monkeypatch.setattr(checks, "TOGETHER_S", 0.13)
     monkeypatch.setattr(checks, "SLICE_S", -1.0)
     told = checked(shop, BUSY, EVIL, EVIL, GOOD)
     assert told[:2] == [TOO_LONG] * 2
@@ -91,7 +91,7 @@ def test_time_that_others_have_used_up(shop: Shop, monkeypatch: pytest.MonkeyPat
 
 
 def test_more_bytes_have_more_time(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "TOGETHER_S", 0.15)
+    monkeypatch.setattr(checks, "TOGETHER_S", 0.13)
     monkeypatch.setattr(checks, "SLICE_S", -1.0)
     large = b'"' + b"a" * 100_000 + b'"'
     told = checked(shop, BUSY, EVIL, EVIL, large, GOOD)
@@ -154,3 +154,33 @@ def test_a_batch_that_waits_for_others_in_vain(shop: Shop, monkeypatch: pytest.M
         return await provider.check_values(BUSY, [])
 
     assert shop.broker.call(check) == []
+
+
+@pytest.mark.parametrize("value", [GOOD, WRONG])
+def test_a_registry_that_stops_meanwhile_refuses_nothing_for_good(shop: Shop, value: bytes) -> None:
+    from leafcuttr_sdk.schemas import SchemaProviderError
+
+    async def check(broker: Broker) -> Any:
+        import trio
+
+        provider: Any = broker.schemas
+        registry = provider.registry
+        told: list[Any] = []
+
+        async def ask() -> None:
+            try:
+                told.append(await provider.check_values(BUSY, [value]))
+            except SchemaProviderError as error:
+                told.append(str(error))
+
+        limit = checks.Limit(trio.current_time() + 60)
+        async with trio.open_nursery() as nursery, registry.checks._turns.take(limit, short=False):
+            nursery.start_soon(ask)
+            while not registry.checks._turns._long.statistics().tasks_waiting:
+                await trio.lowlevel.checkpoint()
+            provider.registry = None
+        provider.registry = registry
+        return told
+
+    (told,) = shop.broker.call(check)
+    assert told == [None] if value == GOOD else "cannot answer yet" in told
