@@ -146,10 +146,14 @@ def test_json(tmp_path: Path) -> None:
     assert all(one["promise"] and one["ok"] for report in reports for one in report["checks"])
 
 
-@pytest.mark.parametrize("opened", [(), ("ws",), ("page",)], ids=["as it is", "websockets", "http"])
-def test_a_project_that_is_not_installed(tmp_path: Path, opened: tuple[str, ...]) -> None:
-    """In a process of its own, because its packages are imported; also with a listener that is off by default."""
-    options = [word for name in opened for word in ("-o", f"lc.plugin.greenhouse.{name}.port=0")]
+@pytest.mark.parametrize(
+    "given",
+    [(), ("ws.port=0",), ("page.port=0", "lamp=true")],
+    ids=["as it is", "websockets", "http and a program"],
+)
+def test_a_project_that_is_not_installed(tmp_path: Path, given: tuple[str, ...]) -> None:
+    """In a process of its own, because its packages are imported; also with what is off by default."""
+    options = [word for each in given for word in ("-o", f"lc.plugin.greenhouse.{each}")]
     done = subprocess.run(
         [sys.executable, "-m", "leafcuttr", "plugins", "check", str(SAMPLE), *options],
         capture_output=True,
