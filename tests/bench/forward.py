@@ -54,7 +54,7 @@ FILTER = "allow key.regex=^key-"
 
 
 async def fill(address: str, topic: str, count: int, in_batch: int) -> None:
-    """The same records at every cluster."""
+    """The same records at every cluster, but for their times: old ones would be deleted by retention."""
     from leafcuttr_sdk.batches import BatchBuilder
     from leafcuttr_sdk.errors import TopicAlreadyExists
     from leafcuttr_sdk.records import NewBatch
@@ -62,7 +62,7 @@ async def fill(address: str, topic: str, count: int, in_batch: int) -> None:
 
     builder = BatchBuilder()
     value = random.Random(topic).randbytes(SIZE // 2).hex().encode()
-    now = 1_700_000_000_000
+    now = int(time.time() * 1000)
     builder.extend_records([(value, b"key-%d" % at, (), now) for at in range(in_batch)])
     batch = builder.finish()
     async with peer(address) as source:
