@@ -4,29 +4,44 @@
   spark.py [--rounds N] [--records N] [--size BYTES]
 
 `decode` is batches of 1000 records to Arrow, by the size of their values and the compression; `encode` is Arrow to
-batches; `murmur2` is the partitions of keys. Each line has the median and the best of the rounds, of which the first is
-dropped, in millions of records a second of the processor's time; the SDK's reader and builder of batches, which make
-objects, stand beside for a smaller part of the same records.
+batches; `murmur2` is the partitions of keys; `avro` is values of five fields to columns. Each line has the median and
+the best of the rounds, of which the first is dropped, in millions of records a second of the processor's time. The
+SDK's reader and builder of batches and fastavro, which make objects, stand beside for a part of the same records.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
+import fastavro
 import numpy as np
 import pyarrow as pa
 
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record, encode_batch
 from leafcuttr_sdk.batches import BatchBuilder, batches_in, encode_key
+from leafcuttr_spark.codec.avro import avro_columns
 from leafcuttr_spark.codec.decoding import Wanted, decode
 from leafcuttr_spark.codec.encoding import Rows, encode
 from leafcuttr_spark.codec.murmur2 import partitions_of
 
 IN_A_BATCH = 1000
+ORDER: dict[str, Any] = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "customer", "type": "string"},
+        {"name": "amount", "type": ["null", "double"]},
+        {"name": "status", "type": {"type": "enum", "name": "Status", "symbols": ["a", "b", "c"]}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+    ],
+}
 
 
 def batches(count: int, size: int, codec: Codec, headers: tuple[tuple[str, bytes | None], ...] = ()) -> bytes:
@@ -129,6 +144,32 @@ def main() -> None:
     )
     show("  the SDK's builder", lambda: building(count // 10, size), 2)
     show("murmur2", lambda: len(partitions_of(keys, 12)))
+
+    orders = avro_columns(ORDER)
+    assert orders is not None
+    parsed = fastavro.parse_schema(ORDER)
+    encoded = pa.array([order(parsed, number) for number in range(count // 5)], pa.binary())
+    parts = [encoded.slice(at, 10_000) for at in range(0, len(encoded), 10_000)]
+    show("avro", lambda: sum(len(orders.decode(part, 5)) for part in parts))
+    bare = [value[5:] for value in encoded[: count // 50].to_pylist()]
+    show(
+        "  fastavro", lambda: sum(1 for one in bare if fastavro.schemaless_reader(io.BytesIO(one), parsed)), 2
+    )
+
+
+def order(schema: Any, number: int) -> bytes:
+    """With the five bytes of Confluent's framing in front."""
+    out = io.BytesIO()
+    out.write(b"\0\0\0\0\7")
+    value = {
+        "id": number,
+        "customer": f"customer-{number % 1000}",
+        "amount": None if number % 10 == 0 else number / 7,
+        "status": "abc"[number % 3],
+        "at": 1_700_000_000_000 + number,
+    }
+    fastavro.schemaless_writer(out, schema, value)
+    return out.getvalue()
 
 
 def building(count: int, size: int) -> int:

@@ -8,6 +8,7 @@ Not in it: the network, Spark, and which records are wanted. It needs numpy and 
     `headers`      the headers of records, both ways
     `encoding`     columns to batches
     `murmur2`      Java's partitioner for whole arrays
+    `avro`         values of one Avro schema to columns; no option of the source uses it yet
 
 Where each record begins is found by a loop in Python, because a record says where the next one begins. All else is done
 for the records of many batches at once.

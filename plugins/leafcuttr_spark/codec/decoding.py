@@ -10,6 +10,7 @@ A record (KIP-98; numbers are zigzag varints, a length of -1 is null):
     | header count | each header: name length, name, value length, value
 """
 
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -109,7 +110,7 @@ class _Pending:
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
-        self._starts: list[int] = []
+        self._starts = array("q")
         """Where each record begins in its piece."""
         self._parts: list[tuple[BatchHeader, int, int]] = []
         """Each with the number of its records, and the place of its piece among all of them."""
@@ -126,7 +127,7 @@ class _Pending:
             raise BatchError(
                 f"the batch at offset {header.base_offset} claims {header.count} records in {end - begin} bytes"
             )
-        if is_alone != self._are_alone or self._size + end - begin > _JOINED:
+        if is_alone != self._are_alone or (is_alone and self._size + len(piece) > _JOINED):
             yield from self.flush()
         self._are_alone = is_alone
         if is_alone or not self._pieces:
@@ -164,13 +165,13 @@ class _Pending:
                 raise BatchError("a record ends in the middle of a number") from None
             if len(found.offsets):
                 yield found
-        self._starts.clear()
+        self._starts = array("q")
         self._parts.clear()
         self._pieces.clear()
         self._size = 0
 
 
-def _find(data: Buffer, at: int, count: int, starts: list[int]) -> int:
+def _find(data: Buffer, at: int, count: int, starts: "array[int]") -> int:
     """Add where so many records begin, the first at `at`; where the last one ends. Their lengths are not checked."""
     add = starts.append
     try:
@@ -198,14 +199,14 @@ def _find(data: Buffer, at: int, count: int, starts: list[int]) -> int:
 
 
 def _columns(
-    buffer: Buffer, starts: list[int], parts: list[tuple[BatchHeader, int, int]], wanted: Wanted
+    buffer: Buffer, starts: "array[int]", parts: list[tuple[BatchHeader, int, int]], wanted: Wanted
 ) -> Columns:
     """Raises BatchError, and IndexError for a number that ends behind the buffer."""
     if len(buffer) > LARGEST:
         raise BatchError(f"{len(buffer)} bytes of batches at once, at most {LARGEST} are possible")
     data = np.frombuffer(buffer, np.uint8)
     counts = np.array([count for _, count, _ in parts])
-    begin = np.array(starts, np.int64) + np.repeat(np.array([place for _, _, place in parts]), counts)
+    begin = np.frombuffer(starts, np.int64) + np.repeat(np.array([place for _, _, place in parts]), counts)
     length, at = read_ints(data, begin)
     ends = at + length
     if (length < 0).any() or (ends > len(data)).any():

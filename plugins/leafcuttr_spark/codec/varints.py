@@ -43,9 +43,17 @@ def read_longs(data: Octets, at: Longs) -> tuple[Longs, Longs]:
 
 def _more(data: Octets, at: Longs, first: Longs, longest: int) -> tuple[Longs, Longs]:
     """The numbers before their zigzag, whose first bytes are given."""
+    more = first > 0x7F
+    # Most have two bytes at most: then all are read at once.
+    second = np.take(data, at + 1, mode="clip").astype(np.int64)
+    if not (more & (second > 0x7F)).any():
+        behind = at + 1 + more
+        if behind.max() > len(data):
+            raise IndexError("the data ends within a number")
+        return np.where(more, first & 0x7F | second << 7, first), behind
     number = first & 0x7F
     behind = at + 1
-    index = np.flatnonzero(first > 0x7F)
+    index = np.flatnonzero(more)
     shift = 7
     while len(index):
         byte = data[behind[index]].astype(np.int64)

@@ -148,6 +148,8 @@ def test_compressed_batches_are_joined_up_to_a_size(monkeypatch: pytest.MonkeyPa
     pieces = list(decode(data, ALL))
     assert 4 <= len(pieces) <= 6
     assert [row for piece in pieces for row in rows_of(piece)] == records
+    plain = b"".join(encode_batch([one], base_offset=one.offset) for one in records)
+    assert len(list(decode(plain, ALL))) == 1, "of one buffer all are decoded together"
 
 
 @given(st.integers(0, 200), st.integers(30, 40))

@@ -17,6 +17,8 @@ from support.broker_process import BrokerProcess, running_broker
 
 PRESENT = importlib.util.find_spec("pyspark") is not None
 _NUMBERS = count()
+CONNECTOR = "4.2.0"
+"""The last version of Spark whose Kafka connector is on Maven."""
 KAFKA = "3.9.1"
 """The clients that this version of Spark's connector is built with."""
 
@@ -47,7 +49,7 @@ def spark() -> Iterator[Any]:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
     )
-    if jars.missing() is None:
+    if jars.missing() is None and pyspark.__version__ == CONNECTOR:
         found = jars.spark(pyspark.__version__, KAFKA)
         builder = builder.config("spark.jars", ",".join(map(str, found)))
     session = builder.getOrCreate()
