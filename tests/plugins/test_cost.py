@@ -68,7 +68,8 @@ def test_there_are_bundled_plugins_and_all_are_off() -> None:
     found = bundled()
     assert {one.state.value for one in found} == {"off"}
     for one in found:
-        assert one.plugin is not None and one.plugin.enabled_by
+        assert one.plugin is not None and one.hooks is not None
+        assert one.plugin.enabled_by or not one.hooks.names  # one without hooks brings nothing into a broker
         assert bool(one.plugin.extra) is bool(one.plugin.modules)
     assert any(one.plugin is not None and one.plugin.extra for one in found)
 
@@ -126,6 +127,8 @@ def test_a_start_with_nothing_switched_on_imports_only_what_declares_settings(tm
     assert "leafcuttr_sdk.settings" in imported and "leafcuttr_registry.validation.settings" in imported
     # Classes of things that no plugin brings yet.
     assert {f"leafcuttr_sdk.{name}" for name in LATER} & imported == set()
+    # No plugin gets the broker.
+    assert {"leafcuttr.plugins.activation", "leafcuttr.plugins.facade.view"} & imported == set()
     # What checks values: there are none but the defaults, which tests/plugins/test_bundled.py checks.
     assert {"leafcuttr_mqtt.mapping.templates", "leafcuttr_mqtt.mapping.kafka_names"} & imported == set()
 

@@ -82,6 +82,11 @@ class Plugins:
         return [one for one in self.all if one.state is PluginState.ENABLED]
 
     @property
+    def bring_something(self) -> bool:
+        """Whether an enabled one has hooks: one without brings nothing into a broker."""
+        return any(one.hooks is not None and one.hooks.names for one in self.enabled)
+
+    @property
     def usable(self) -> list[Loaded]:
         """Those that are imported and sound, whether or not a broker has them switched on."""
         return [one for one in self.all if one.hooks is not None and one.state is not PluginState.FAILED]
