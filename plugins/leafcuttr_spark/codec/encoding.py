@@ -1,3 +1,5 @@
+# pyarrow makes the functions of its module `compute` when it is imported.
+# pyright: reportAttributeAccessIssue=false
 """Columns to record batches as a producer makes them: magic 2, base offset 0, without a producer id.
 
 The layout of a record is in `decoding`. The bytes of all records of many batches are made by one join of Arrow arrays,

@@ -1,3 +1,5 @@
+# pyarrow makes the functions of its module `compute` when it is imported.
+# pyright: reportAttributeAccessIssue=false
 """The headers of records: to Arrow's lists of structs, and back.
 
 header count | each header: name length, name, value length, value

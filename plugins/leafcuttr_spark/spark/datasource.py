@@ -1,6 +1,7 @@
 # ruff: noqa: N802 - PySpark calls methods by these names
-# Its classes have no types for mypy, which does not look at PySpark.
+# It is not installed where types are checked.
 # mypy: disable-error-code="misc"
+# pyright: reportMissingImports=false
 """`format("leafcuttr")`: topics as batches and streams, by PySpark's interface for data sources.
 
 Readers live in a process of Python beside the driver and are pickled for tasks: they hold options, and find their

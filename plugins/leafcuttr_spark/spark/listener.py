@@ -1,6 +1,7 @@
 # ruff: noqa: N802 - PySpark calls methods by these names
-# Its classes have no types for mypy, which does not look at PySpark.
+# It is not installed where types are checked.
 # mypy: disable-error-code="misc"
+# pyright: reportMissingImports=false
 """Offsets of a consumer group for what a stream has read, so that its lag shows in every tool for Kafka.
 
     spark.streams.addListener(GroupOffsets({"kafka.bootstrap.servers": "hub:9092", "kafka.group.id": "sums"}, "sums"))

@@ -1,3 +1,5 @@
+# PySpark is not installed where types are checked; where it is, its types do not know how it infers a function's kind.
+# pyright: reportMissingImports=false, reportCallIssue=false, reportArgumentType=false
 """Writing topics from Spark: `TopicSink` for streams, `write_topics` for batches. Each record once, unless the option
 `delivery` says otherwise.
 
