@@ -140,6 +140,8 @@ def record_of(
 
 NEGATIVE = {"-2": b"\3", "-2 in two bytes": b"\x83\0", "-2 in three": b"\x83\x80\0", "-100": b"\xc7\1"}
 LONG = {f"{size} bytes": b"\x80" * (size - 1) + b"\0" for size in range(2, 12)}
+LONG |= {f"null in {size} bytes": b"\x81" + b"\x80" * (size - 2) + b"\0" for size in range(2, 7)}
+LONG |= {"null, and more than 32 bits": b"\x81\x80\x80\x80\x10"}
 LONG |= {"more than 32 bits": b"\xff\xff\xff\xff\x1f", "more than 64 bits": b"\xff" * 9 + b"\2"}
 HEADS = {
     "a key beyond the end": b"\2\x08a\0",
@@ -179,6 +181,16 @@ def test_all_readers_agree_on_what_no_encoder_writes(name: str) -> None:
     batch[23:27] = bytes(4)  # the last offset delta
     batch[57:61] = (1).to_bytes(4, "big")
     all_agree(bytes(batch[:HEADER_SIZE]) + again)
+
+
+@pytest.mark.parametrize("null", [b"\1", b"\x81\0", b"\x81\x80\0"])
+def test_values_that_are_null_in_a_run_of_one_shape(null: bytes) -> None:
+    """The bulk reader of keys takes such runs apart by columns."""
+    empty = b"\x80" * (len(null) - 1) + b"\0"
+    values = [null if number % 3 == 1 else empty for number in range(50)]
+    records = b"".join(record_of(key=b"\2k", value=value) for value in values)
+    batch = bytearray(encode_batch([Record(number, 0, b"k", b"") for number in range(50)]))
+    all_agree(bytes(batch[:HEADER_SIZE]) + records)
 
 
 def all_agree(whole: bytes) -> None:

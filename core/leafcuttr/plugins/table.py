@@ -82,11 +82,6 @@ class Plugins:
         return [one for one in self.all if one.state is PluginState.ENABLED]
 
     @property
-    def bring_something(self) -> bool:
-        """Whether an enabled one has hooks: one without brings nothing into a broker."""
-        return any(one.hooks is not None and one.hooks.names for one in self.enabled)
-
-    @property
     def usable(self) -> list[Loaded]:
         """Those that are imported and sound, whether or not a broker has them switched on."""
         return [one for one in self.all if one.hooks is not None and one.state is not PluginState.FAILED]
@@ -175,7 +170,10 @@ class Plugins:
 
     def _settle(self, settings: "Settings", *, off_first: bool) -> None:
         for one in self.usable:
-            assert one.plugin is not None
+            assert one.plugin is not None and one.hooks is not None
+            if one.origin.bundled and not one.hooks.names:
+                one.why = "nothing of it runs in a broker"
+                continue
             switch = one.plugin.enabled_by
             off = switch is not None and not is_on(settings, switch)
             if not (off and off_first) and one.missing:

@@ -140,7 +140,7 @@ async def _services(
     if plugins is None:
         broker.chains.equip(Tables())
         return nullcontext()
-    if not plugins.bring_something:
+    if not plugins.enabled:
         from leafcuttr.plugins.implied import what_is_implied
 
         said = what_is_implied(broker.settings, plugins.all)

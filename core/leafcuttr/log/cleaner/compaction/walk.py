@@ -17,6 +17,7 @@ from leafcuttr.wire.record_frames import compile_frame
 from leafcuttr.wire.record_layout import RECORD, Byte
 
 _CONTINUED: Final = bytes(range(128, 256))  # first bytes of a longer varint
+_PADDED: Final = 0x81  # begins -1 in more bytes than it needs
 _SAMPLE: Final = 32  # records checked before a whole run is
 _SHORT: Final = 8  # a run below this has cost more than it has saved
 _PATIENCE: Final = 3
@@ -41,7 +42,13 @@ def walk(data: bytes, at: int, end: int, count: int) -> Walked:
 def _compile_walk(data: bytes, at: int, end: int, count: int) -> Walked:
     global _walk  # noqa: PLW0603 - compiled once, at the first use
     scope: dict[str, object] = {"PATIENCE": _PATIENCE, "SHORT": _SHORT, "run_of": _run}
-    scope |= {"places_of": _places, "slices": _slices, "Walked": Walked, "make": tuple.__new__}
+    scope |= {
+        "PADDED": _PADDED,
+        "places_of": _places,
+        "slices": _slices,
+        "Walked": Walked,
+        "make": tuple.__new__,
+    }
     _walk = compile_frame(_compile_walk, _WALK, misfit="", scope=scope)
     return _walk(data, at, end, count)
 
@@ -73,7 +80,7 @@ _WALK: Final = """
                     stop = at + (key_size >> 1)
                     keys.append(data[at:stop])
                     at = stop
-                if data[at] == 1:  # of the value
+                if data[at] == 1 or (data[at] == PADDED and unsigned(data, at)[0] == 1):  # of the value
                     nulls.append(len(keys) - 1)
                 @leave value
                 @leave headers
@@ -88,8 +95,13 @@ _WALK: Final = """
                         bounds.extend(range(at, stop, stride))
                         keys.extend(slices(data, at, stop, stride, key, size))
                         values = data[at + key + size : stop : stride]
-                        if 1 in values:
-                            nulls.extend(number + i for i, byte in enumerate(values) if byte == 1)
+                        if 1 in values or PADDED in values:
+                            first = at + key + size
+                            nulls.extend(
+                                number + i
+                                for i, byte in enumerate(values)
+                                if byte == 1 or (byte == PADDED and unsigned(data, first + i * stride)[0] == 1)
+                            )
                         at = stop
                     if run < SHORT:
                         patience -= 1
