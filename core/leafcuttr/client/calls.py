@@ -140,7 +140,7 @@ class Calls:
             problems: list[BrokerError | ClientError] = []
 
             async def ask(node: int, some: list[TopicPartition]) -> None:
-                request = build(_by_topic(some))
+                request = build(by_topic(some))
                 try:
                     response = await self.cluster.request(
                         request, node=node, at_least=at_least, timeout_s=left_s
@@ -199,7 +199,8 @@ def _check(code: int, message: str | None) -> None:
         raise refusal(code, message)
 
 
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Their numbers by their topics, both in the order in which they come."""
     topics: dict[str, list[int]] = {}
     for topic, number in partitions:
         topics.setdefault(topic, []).append(number)

@@ -7,10 +7,10 @@ Not here: beginning and ending a transaction (`transactions`, `shared`), and the
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from leafcuttr.client.calls import Calls
+from leafcuttr.client.calls import Calls, by_topic
 from leafcuttr.client.coordinators import CoordinatorKind
 from leafcuttr.client.errors import refusal
-from leafcuttr.client.groups import committed_code
+from leafcuttr.client.groups import committed_code, to_commit
 from leafcuttr.client.producing.stamp import ProducerIdentity
 from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -39,16 +39,14 @@ async def add_partitions(
     calls: Calls, transactional_id: str, identity: ProducerIdentity, partitions: Iterable[TopicPartition]
 ) -> None:
     """AddPartitionsToTxn, where a write does not add its partition by itself. Raises BrokerError."""
-    topics: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
-        topics.setdefault(topic, []).append(number)
     request = AddPartitionsToTxnRequest(
         transactions=[],
         v3_and_below_transactional_id=transactional_id,
         v3_and_below_producer_id=identity.producer_id,
         v3_and_below_producer_epoch=identity.epoch,
         v3_and_below_topics=[
-            AddPartitionsToTxnTopic(name=name, partitions=numbers) for name, numbers in topics.items()
+            AddPartitionsToTxnTopic(name=name, partitions=numbers)
+            for name, numbers in by_topic(sorted(partitions)).items()
         ],
     )
     await calls.coordinator(CoordinatorKind.TRANSACTION, transactional_id, request, _added_code, at_most=3)
@@ -79,15 +77,7 @@ async def commit_with_it(
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> None:
     """TxnOffsetCommit, without a look at the group's members. Raises BrokerError."""
-    topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
-    for (topic, number), committed in offsets.items():
-        topics.setdefault(topic, []).append(
-            TxnOffsetCommitRequestPartition(
-                partition_index=number,
-                committed_offset=committed.offset,
-                committed_metadata=committed.metadata,
-            )
-        )
+    topics = to_commit(offsets, TxnOffsetCommitRequestPartition)
     request = TxnOffsetCommitRequest(
         transactional_id=transactional_id,
         group_id=group,

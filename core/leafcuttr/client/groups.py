@@ -1,9 +1,9 @@
 """Consumer groups of a cluster and their offsets, from their coordinators."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
-from leafcuttr.client.calls import Calls
+from leafcuttr.client.calls import Calls, by_topic
 from leafcuttr.client.coordinators import CoordinatorKind
 from leafcuttr.client.errors import ApiNotOffered, refusal
 from leafcuttr.errors import BrokerError, ErrorCode
@@ -22,6 +22,8 @@ from leafcuttr.wire.messages.offset_fetch import (
 )
 from leafcuttr_sdk.groups import CommittedOffset
 from leafcuttr_sdk.types import TopicPartition
+
+T = TypeVar("T")
 
 _GROUP: Final = CoordinatorKind.GROUP
 _NAMES_NOT_IDS: Final = 9
@@ -84,25 +86,17 @@ async def committed_offsets(
     calls: Calls, group: str, *, stable: Sequence[TopicPartition] | None = None
 ) -> dict[TopicPartition, CommittedOffset]:
     """See `leafcuttr_sdk.peers.Peer.committed`, and for `stable` (KIP-447) `leafcuttr_sdk.blocking_peers`."""
-    numbers: dict[str, list[int]] = {}
-    for topic, number in stable or ():
-        numbers.setdefault(topic, []).append(number)
+
+    def wanted(of: Callable[..., T]) -> list[T] | None:
+        """All there are, or those that are to be stable. Before version 8 topics are of another class."""
+        if stable is None:
+            return None
+        return [of(name=name, partition_indexes=numbers) for name, numbers in by_topic(stable).items()]
+
     request = OffsetFetchRequest(
         group_id=group,
-        topics=None
-        if stable is None
-        else [OffsetFetchRequestTopic(name=name, partition_indexes=some) for name, some in numbers.items()],
-        groups=[
-            OffsetFetchRequestGroup(
-                group_id=group,
-                topics=None
-                if stable is None
-                else [
-                    OffsetFetchRequestTopics(name=name, partition_indexes=some)
-                    for name, some in numbers.items()
-                ],
-            )
-        ],
+        topics=wanted(OffsetFetchRequestTopic),
+        groups=[OffsetFetchRequestGroup(group_id=group, topics=wanted(OffsetFetchRequestTopics))],
         require_stable=stable is not None,
     )
     response = await calls.coordinator(
@@ -143,20 +137,28 @@ async def commit_offsets(calls: Calls, group: str, offsets: Mapping[TopicPartiti
     """See `leafcuttr_sdk.peers.Peer.commit`."""
     if not offsets:
         return
-    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for (topic, number), committed in offsets.items():
-        topics.setdefault(topic, []).append(
-            OffsetCommitRequestPartition(
-                partition_index=number,
-                committed_offset=committed.offset,
-                committed_metadata=committed.metadata,
-            )
-        )
+    topics = to_commit(offsets, OffsetCommitRequestPartition)
     request = OffsetCommitRequest(
         group_id=group,
         topics=[OffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in topics.items()],
     )
     await calls.coordinator(_GROUP, group, request, committed_code, at_most=_NAMES_NOT_IDS)
+
+
+def to_commit(
+    offsets: Mapping[TopicPartition, CommittedOffset], partition: Callable[..., T]
+) -> dict[str, list[T]]:
+    """The partitions of a request that commits offsets, of its own class, by topic."""
+    topics: dict[str, list[T]] = {}
+    for (topic, number), committed in offsets.items():
+        topics.setdefault(topic, []).append(
+            partition(
+                partition_index=number,
+                committed_offset=committed.offset,
+                committed_metadata=committed.metadata,
+            )
+        )
+    return topics
 
 
 def committed_code(response: Any) -> tuple[int, str | None]:

@@ -13,7 +13,7 @@ Longer than other modules because what fails or is cancelled between two of thes
 
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any, Final
 
 import trio
@@ -33,6 +33,7 @@ from leafcuttr.client.transactional import (
     TransactionBase,
 )
 from leafcuttr.errors import BrokerError, ErrorCode, UnknownTopicOrPartition
+from leafcuttr.runtime.block_nursery import open_block_nursery
 from leafcuttr.version import __version__
 from leafcuttr.wire.api import ApiKey
 from leafcuttr.wire.messages.api_versions import ApiVersionsRequest
@@ -57,19 +58,15 @@ async def open_producer(
     calls: Calls, clock: Clock, logger: logging.Logger, transactional_id: str, timeout_ms: int
 ) -> AsyncIterator["RemoteProducer"]:
     """See `leafcuttr_sdk.peers.Peer.transaction`."""
-    raised: BaseException | None = None
-    async with trio.open_nursery() as nursery:
-        producer = RemoteProducer(calls, clock, logger, nursery, transactional_id, timeout_ms)
-        try:
-            await producer.open()
-            yield producer
-        except BaseException as error:
-            raised = error
-        await producer.close()
-        nursery.cancel_scope.cancel()
-    producer.sender.close()
-    if raised is not None:
-        raise raised
+    with ExitStack() as behind:
+        async with open_block_nursery() as nursery:
+            producer = RemoteProducer(calls, clock, logger, nursery, transactional_id, timeout_ms)
+            behind.callback(producer.sender.close)
+            try:
+                await producer.open()
+                yield producer
+            finally:
+                await producer.close()
 
 
 class RemoteProducer(TransactionalProducerBase["RemoteTransaction"]):

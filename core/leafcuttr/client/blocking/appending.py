@@ -6,18 +6,15 @@
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from struct import Struct
-from typing import Final, Protocol
+from typing import Protocol
 
 import trio
 
 from leafcuttr.client.blocking.loop import LoopThread
 from leafcuttr.errors import BrokerError
-from leafcuttr_sdk.batches.header import HEADER_SIZE
+from leafcuttr.wire.batch import parse
 from leafcuttr_sdk.records import Appended, NewBatch
 from leafcuttr_sdk.types import TopicPartition
-
-_LAST_OFFSET_DELTA: Final = Struct(">23xi")
 
 
 class AppendsBatches(Protocol):
@@ -116,6 +113,4 @@ def blocking_appender(
 
 def _records(batch: NewBatch) -> int:
     """How many sequence numbers it takes. It was appended, so it has a header."""
-    view = memoryview(batch.batch)[:HEADER_SIZE]
-    delta: int = _LAST_OFFSET_DELTA.unpack_from(view)[0]
-    return delta + 1
+    return parse(memoryview(batch.batch)).last_offset_delta + 1

@@ -21,6 +21,7 @@ from leafcuttr.client.leaders import Led, look_up
 from leafcuttr.client.offsets import epoch_answers, epoch_request
 from leafcuttr.client.retrying import RetryPauses
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.runtime.block_nursery import open_block_nursery
 from leafcuttr.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from leafcuttr.wire.primitives import ZERO_UUID
 from leafcuttr_sdk.peers import PeerRead
@@ -39,18 +40,13 @@ async def open_reader(
     calls: Calls, *, committed: bool, max_bytes: int, partition_bytes: int
 ) -> AsyncIterator["RemoteReader"]:
     """See `leafcuttr_sdk.peers.Peer.reader`."""
-    raised: BaseException | None = None
-    async with trio.open_nursery() as nursery:
+    async with open_block_nursery() as nursery:
         reader = RemoteReader(calls, nursery, committed, max_bytes, partition_bytes)
         nursery.start_soon(reader.find_leaders)
         try:
             yield reader
-        except BaseException as error:
-            raised = error
-        reader.disconnect()
-        nursery.cancel_scope.cancel()
-    if raised is not None:
-        raise raised
+        finally:
+            reader.disconnect()
 
 
 class RemoteReader:

@@ -1,7 +1,7 @@
 """A `PeerAppender` over the network: idempotent where the cluster hands out producer ids (KIP-98)."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Final
 
 import trio
@@ -11,6 +11,7 @@ from leafcuttr.client.errors import ApiNotOffered, refusal
 from leafcuttr.client.producing.sender import BatchSender
 from leafcuttr.client.producing.stamp import ProducerIdentity
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.runtime.block_nursery import open_block_nursery
 from leafcuttr.wire.messages.init_producer_id import InitProducerIdRequest
 from leafcuttr_sdk.records import Appended, NewBatch
 
@@ -21,17 +22,11 @@ _NOT_ALLOWED: Final = frozenset({ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCo
 @asynccontextmanager
 async def open_appender(calls: Calls) -> AsyncIterator["RemoteAppender"]:
     """See `leafcuttr_sdk.peers.Peer.appender`."""
-    raised: BaseException | None = None
-    async with trio.open_nursery() as nursery:
-        appender = RemoteAppender(calls, nursery)
-        try:
+    with ExitStack() as behind:
+        async with open_block_nursery() as nursery:
+            appender = RemoteAppender(calls, nursery)
+            behind.callback(appender.close)
             yield appender
-        except BaseException as error:
-            raised = error
-        nursery.cancel_scope.cancel()
-    appender.close()
-    if raised is not None:
-        raise raised
 
 
 class RemoteAppender:

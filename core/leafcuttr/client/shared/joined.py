@@ -1,7 +1,7 @@
 """Batches for a transaction that another process has begun: see `leafcuttr_sdk.blocking_peers.BlockingPeer.join`."""
 
 from collections.abc import AsyncIterator, Sequence, Set
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 
 import trio
 
@@ -12,6 +12,7 @@ from leafcuttr.client.producing.stamp import ProducerIdentity
 from leafcuttr.client.shared.written import records_written
 from leafcuttr.client.transactional import NOT_OURS
 from leafcuttr.errors import BrokerError, OutOfOrderSequence
+from leafcuttr.runtime.block_nursery import open_block_nursery
 from leafcuttr_sdk.blocking_peers import SharedTransaction
 from leafcuttr_sdk.errors import ProducerFenced
 from leafcuttr_sdk.records import Appended, NewBatch
@@ -21,17 +22,11 @@ from leafcuttr_sdk.types import TopicPartition
 @asynccontextmanager
 async def open_joined(calls: Calls, transaction: SharedTransaction) -> AsyncIterator["JoinedAppender"]:
     """Its end drops what is not sent."""
-    raised: BaseException | None = None
-    async with trio.open_nursery() as nursery:
-        joined = JoinedAppender(calls, nursery, transaction)
-        try:
+    with ExitStack() as behind:
+        async with open_block_nursery() as nursery:
+            joined = JoinedAppender(calls, nursery, transaction)
+            behind.callback(joined.close)
             yield joined
-        except BaseException as error:
-            raised = error
-        nursery.cancel_scope.cancel()
-    joined.close()
-    if raised is not None:
-        raise raised
 
 
 class JoinedAppender:

@@ -21,6 +21,7 @@ from leafcuttr.client.shared.written import described, partitions_of, records_wr
 from leafcuttr.client.transactional import NOT_OURS
 from leafcuttr.client.transactions import RemoteProducer
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.runtime.block_nursery import open_block_nursery
 from leafcuttr_sdk.blocking_peers import SharedTransaction
 from leafcuttr_sdk.errors import TransactionAborted
 from leafcuttr_sdk.groups import CommittedOffset
@@ -40,20 +41,13 @@ async def open_owner(
     """See `leafcuttr_sdk.blocking_peers.BlockingPeer.owner`. Its end leaves an open transaction as it is."""
     name = transaction if isinstance(transaction, str) else transaction.transactional_id
     timeout_ms = timeout_ms if isinstance(transaction, str) else transaction.timeout_ms
-    raised: BaseException | None = None
-    async with trio.open_nursery() as nursery:
-        try:
-            owner = SharedProducer(calls, clock, logger, nursery, name, timeout_ms)
-            if isinstance(transaction, str):
-                await owner.open()
-            else:
-                owner.resume(transaction)
-            yield owner
-        except BaseException as error:
-            raised = error
-        nursery.cancel_scope.cancel()
-    if raised is not None:
-        raise raised
+    async with open_block_nursery() as nursery:
+        owner = SharedProducer(calls, clock, logger, nursery, name, timeout_ms)
+        if isinstance(transaction, str):
+            await owner.open()
+        else:
+            owner.resume(transaction)
+        yield owner
 
 
 class SharedProducer(RemoteProducer):

@@ -18,6 +18,7 @@ import trio
 from leafcuttr.plugins.children.output import BoundedLines
 from leafcuttr.plugins.children.process import KeptProcess, Program
 from leafcuttr.plugins.services.backoff import Backoff
+from leafcuttr.runtime.block_nursery import open_block_nursery
 from leafcuttr.runtime.described import first_line
 from leafcuttr_sdk.children import ChildError, Restart
 from leafcuttr_sdk.trouble import exhausted
@@ -57,21 +58,17 @@ async def open_child(
         raise ValueError(f"plugin {plugin} has a child {options.name!r} already")
     child = SupervisedChild(plugin, options, program)
     plugged.children[key] = child
-    raised: BaseException | None = None
     try:
-        async with trio.open_nursery() as nursery:
+        async with open_block_nursery() as nursery:
             nursery.start_soon(child.run)
             try:
                 await child.first_started()
                 yield child
-            except BaseException as error:
-                raised = error
-            with trio.CancelScope(shield=True):
-                await child.stop()
+            finally:
+                with trio.CancelScope(shield=True):
+                    await child.stop()
     finally:
         del plugged.children[key]
-    if raised is not None:
-        raise raised
 
 
 class SupervisedChild:
