@@ -208,7 +208,7 @@ def later(
     store: MetadataStore, asked: Asked, *overridden: dict[str, str], settings: Settings | None = None
 ) -> ImpliedParts:
     found = ImpliedParts(store, settings or Settings(catalog=KNOWN))
-    found.replace((), (), {}, overridden, [Unasked("x", ROWS, asked)])
+    found.replace((), (), {}, overridden, [Unasked("x", [implied(row) for row in ROWS], asked)])
     return found
 
 

@@ -53,7 +53,7 @@ def what_is_implied(settings: "Settings", plugins: "Iterable[Loaded]") -> SaidIm
 
 def _later(one: "Loaded", settings: "Settings", lacks: str) -> "Iterator[Unasked]":
     """Nothing of a plugin without topic settings."""
-    from leafcuttr.state.implied_parts import Unasked
+    from leafcuttr.state.implied_parts import Implied, Unasked
 
     def ask() -> "list[Implied]":
         try:
@@ -61,9 +61,9 @@ def _later(one: "Loaded", settings: "Settings", lacks: str) -> "Iterator[Unasked
         except PluginError:
             return []
 
-    rows = tuple(_rows(one, settings).values())
-    if rows:
-        yield Unasked(one.name, rows, ask)
+    may_imply = [Implied(row, "", "", one.name, lacks) for row in _rows(one, settings).values()]
+    if may_imply:
+        yield Unasked(one.name, may_imply, ask)
 
 
 def refuse_undeclared(one: "Loaded", specs: "Iterable[Spec]") -> None:

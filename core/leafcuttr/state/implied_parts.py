@@ -83,11 +83,12 @@ class Implied(NamedTuple):
 
 
 class Unasked(NamedTuple):
-    """A plugin that is asked what its topic settings imply once one of them is set. `ask` is called on the event loop
-    and does not fail: where its hook does, nothing is implied."""
+    """A plugin that is asked what its topic settings imply once one of them is set: each of `may_imply` stands for what
+    a setting of it may imply. `ask` is called on the event loop and does not fail: where its hook does, nothing is
+    implied."""
 
     plugin: str
-    settings: Sequence[ConfigKey]
+    may_imply: Sequence[Implied]
     ask: Callable[[], Iterable[Implied]]
 
 
@@ -133,14 +134,13 @@ class ImpliedParts:
         ]
         self._all, self._unasked = (*said, *kept), unasked
         defaults = topic_config(self._settings)
-        for overrides in ({}, *present):
-            self._ask_where(partial(self._is_found_in, defaults, overrides))
+        overridden = ({}, *filter(None, present))  # most topics override nothing
+        self._ask_where(lambda one: any(self._is_found_in(defaults, each, one) for each in overridden))
         self._remember()
 
     def wanted(self, config: TopicConfig, overrides: Mapping[str, str]) -> WantedParts:
         """What a topic with these settings has."""
-        if self._unasked and self._ask_where(partial(self._is_found_in, config, overrides)):
-            self._remember()
+        self._ask_where(partial(self._is_found_in, config, overrides))
         if not self._all:
             return WantedParts(config.lc_validators, config.lc_filters)
         names: dict[str, list[str]] = {VALIDATORS: [], FILTERS: []}
@@ -158,8 +158,7 @@ class ImpliedParts:
     def vet(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         """Raise InvalidConfig for a setting, of a topic or its default of the broker, that would imply what cannot be
         had. What there is already is let pass, as for names in `lc.filters`."""
-        if self._unasked and self._ask_where(lambda one: any(self._set_anew(one, before, after))):
-            self._remember()
+        self._ask_where(lambda one: any(self._set_anew(one, before, after)))
         for each in self._all:
             if not each.lacks:
                 continue
@@ -169,17 +168,14 @@ class ImpliedParts:
 
     # Steps of the above
 
-    def _ask_where(self, is_set: Callable[[Implied], bool]) -> bool:
-        """Ask the plugins of which a setting is set; whether there was one."""
-        asked = [
-            one
-            for one in self._unasked
-            if any(is_set(Implied(key, "", "", one.plugin)) for key in one.settings)
-        ]
-        self._unasked = tuple(one for one in self._unasked if one not in asked)
-        for one in asked:
-            self._all = (*self._all, *one.ask())
-        return bool(asked)
+    def _ask_where(self, is_set: Callable[[Implied], bool]) -> None:
+        """Ask the plugins of which a setting is set, and remember what they say."""
+        asked = [one for one in self._unasked if any(map(is_set, one.may_imply))]
+        if asked:
+            self._unasked = tuple(one for one in self._unasked if one not in asked)
+            for one in asked:
+                self._all = (*self._all, *one.ask())
+            self._remember()
 
     def _remember(self) -> None:
         rows = sorted({*map(_stored, self._all)})  # a plugin may say the same twice
