@@ -58,6 +58,21 @@ def sorted_out(given: Mapping[str, Any], table: Iterable[Option]) -> tuple[dict[
     return known, client
 
 
+def client_options(
+    given: Mapping[str, Any], table: Iterable[Option], refused: Mapping[str, str]
+) -> "tuple[Values, dict[str, str]]":
+    """The values of the table's options, and the properties of the client. `refused` says of properties why they are
+    not allowed. Raises OptionError for those, and without an address."""
+    known, client = sorted_out(given, table)
+    values = Values(known, table)
+    for name, why in refused.items():
+        if name in client:
+            raise OptionError(f"the option kafka.{name} is not allowed: {why}")
+    if not (servers := values.text("kafka.bootstrap.servers")):
+        raise OptionError("the option kafka.bootstrap.servers is missing")
+    return values, {**client, "bootstrap.servers": servers}
+
+
 def _nearest(name: str, names: Mapping[str, str]) -> str:
     found = difflib.get_close_matches(name, [*names, "kafka.bootstrap.servers"], n=1, cutoff=0.6)
     return f": did you mean {names.get(found[0], found[0])}?" if found else ""

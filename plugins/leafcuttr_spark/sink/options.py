@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from leafcuttr_sdk.batches.compression import Codec
 from leafcuttr_spark.codec.encoding import BATCH_BYTES
-from leafcuttr_spark.options import Option, OptionError, Query, Values, sorted_out
+from leafcuttr_spark.options import Option, OptionError, Query, client_options
 
 EXACTLY_ONCE: Final = "exactly-once"
 AT_LEAST_ONCE: Final = "at-least-once"
@@ -88,13 +88,7 @@ class SinkOptions:
 
 def sink_options(given: Mapping[str, Any], query: Query) -> SinkOptions:
     """Raises OptionError."""
-    known, client = sorted_out(given, OPTIONS)
-    values = Values(known, OPTIONS)
-    for name, why in _REFUSED.items():
-        if name in client:
-            raise OptionError(f"the option kafka.{name} is not allowed: {why}")
-    if not (servers := values.text("kafka.bootstrap.servers")):
-        raise OptionError("the option kafka.bootstrap.servers is missing")
+    values, client = client_options(given, OPTIONS, _REFUSED)
     exactly_once = values.one_of("delivery", EXACTLY_ONCE, (EXACTLY_ONCE, AT_LEAST_ONCE)) == EXACTLY_ONCE
     transactional_id = values.text("kafka.transactional.id") or None
     if exactly_once and query is Query.STREAM and transactional_id is None:
@@ -108,7 +102,7 @@ def sink_options(given: Mapping[str, Any], query: Query) -> SinkOptions:
         raise values.wrong("topic", "the name of a topic")
     codecs = [codec.name.lower() for codec in Codec]
     return SinkOptions(
-        client={**client, "bootstrap.servers": servers},
+        client=client,
         topic=values.text("topic") or None,
         headers=values.boolean("includeHeaders", False),
         exactly_once=exactly_once,

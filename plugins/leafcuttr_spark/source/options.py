@@ -10,7 +10,15 @@ from enum import Enum
 from typing import Any, Final
 
 from leafcuttr_sdk.types import TopicPartition
-from leafcuttr_spark.options import Option, OptionError, Query, Values, milliseconds, sorted_out
+from leafcuttr_spark.options import (
+    Option,
+    OptionError,
+    Query,
+    Values,
+    client_options,
+    milliseconds,
+    sorted_out,
+)
 
 COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 HEADERS: Final = "headers"
@@ -220,13 +228,7 @@ def columns_of(given: Mapping[str, Any]) -> tuple[str, ...]:
 
 def source_options(given: Mapping[str, Any], query: Query) -> SourceOptions:
     """Raises OptionError."""
-    known, client = sorted_out(given, OPTIONS)
-    values = Values(known, OPTIONS)
-    for name, why in _REFUSED.items():
-        if name in client:
-            raise OptionError(f"the option kafka.{name} is not allowed: {why}")
-    if not (servers := values.text("kafka.bootstrap.servers")):
-        raise OptionError("the option kafka.bootstrap.servers is missing")
+    values, client = client_options(given, OPTIONS, _REFUSED)
     for option in OPTIONS:
         if query not in option.query and values.has(option.name) and option.query is Query.BATCH:
             raise OptionError(f"the option {option.name} is for batches, and this is a stream")
@@ -239,7 +241,7 @@ def source_options(given: Mapping[str, Any], query: Query) -> SourceOptions:
     starting, ending = _starting(values, query), _ending(values)
     _compare(starting, ending)
     return SourceOptions(
-        client={**client, "bootstrap.servers": servers},
+        client=client,
         subscription=_subscription(values),
         columns=_columns(values),
         starting=starting,
