@@ -132,11 +132,10 @@ def run_tests(session: nox.Session, *words: str, beside: Sequence[str] = ()) -> 
     tests are collected, is for the checks of the names `beside`.
     """
     processes = str(2 * len(os.sched_getaffinity(0)))
-    # What hangs where no timeout of pytest gets at it, in a call of a library for one, ends its process, with its name.
     # The folders of tests that have passed stay until the end (`tmp_path_retention_policy`): for some seconds ext4 does
     # not use an inode that has become free, and searches for another one at each new file.
-    options = {"faulthandler_timeout": "600", "faulthandler_exit_on_timeout": "true"}
-    words = (*(word for name, value in options.items() for word in ("-o", f"{name}={value}")), *words)
+    # What hangs where no timeout of pytest gets at it, in a call of a library for one, ends its process, with its name.
+    words = ("-o", "faulthandler_timeout=600", "-o", "faulthandler_exit_on_timeout=true", *words)
     # 5: nothing was selected. Words of the caller may choose tests of one kind only.
     ended = [0, 5] if session.posargs else [0]
     # To collect all files again for some tests of a few would take longer than these tests.
