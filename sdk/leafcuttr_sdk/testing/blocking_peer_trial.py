@@ -1,9 +1,7 @@
 """The check of a blocking peer but for its transactions: topics, appending, reading, offsets, groups."""
 
-import secrets
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from leafcuttr_sdk.batches.builder import BatchBuilder
@@ -13,6 +11,7 @@ from leafcuttr_sdk.broker import EARLIEST, LATEST
 from leafcuttr_sdk.errors import BrokerError, CorruptMessage, MessageTooLarge, OffsetOutOfRange
 from leafcuttr_sdk.groups import CommittedOffset
 from leafcuttr_sdk.records import Appended, NewBatch
+from leafcuttr_sdk.testing.peer_findings import PeerFindings
 from leafcuttr_sdk.testing.report import Notes, told
 from leafcuttr_sdk.types import TopicPartition
 
@@ -23,15 +22,13 @@ _SENT: Final = 40
 _TIME: Final = 1_700_000_000_000
 
 
-class BlockingTrial:
+class BlockingTrial(PeerFindings):
     """The peer, another one of its cluster, and what was found."""
 
     def __init__(self, peer: BlockingPeer, second: BlockingPeer, notes: Notes, prefix: str) -> None:
+        super().__init__(notes, prefix)
         self.peer = peer
         self.second = second
-        self._notes = notes
-        self._prefix = prefix
-        self._part = ""
 
     def part(self, name: str, check: Callable[[], None]) -> None:
         """One part of the check, whatever becomes of it."""
@@ -41,38 +38,12 @@ class BlockingTrial:
         except Exception as error:
             self.wrong(f"it raised {told(error)}")
 
-    def wrong(self, problem: str) -> None:
-        """A line for the part under way."""
-        self._notes.add(self._part, problem)
-
-    def same(self, what: str, found: object, wanted: object) -> None:
-        """A line unless the two are equal."""
-        if found != wanted:
-            self.wrong(f"{what} is {found!r}, not {wanted!r}")
-
     def becomes(self, what: str, find: Callable[[], object], wanted: object) -> None:
         """A line unless what is found is this soon: what was committed shows a moment later."""
         until = time.monotonic() + SOON_S
         while (found := find()) != wanted and time.monotonic() < until:
             time.sleep(0.02)
         self.same(what, found, wanted)
-
-    @contextmanager
-    def raises(self, what: str, *kinds: type[BaseException]) -> Generator[None]:
-        """A line unless the block raises one of these."""
-        names = " or ".join(kind.__name__ for kind in kinds)
-        try:
-            yield
-        except kinds:
-            return
-        except Exception as error:
-            self.wrong(f"{what} raised {told(error)}, not {names}")
-            return
-        self.wrong(f"{what} raised nothing, not {names}")
-
-    def name(self, what: str) -> str:
-        """A new one for a topic, a group or a transactional id."""
-        return f"{self._prefix}-{what}-{secrets.token_hex(4)}"
 
     def topic(
         self, what: str, partitions: int = 1, configs: Mapping[str, str] | None = None
@@ -110,12 +81,6 @@ class BlockingTrial:
     def values(self, partition: TopicPartition, *, committed: bool = True) -> list[bytes]:
         """The same without offsets."""
         return [value for _, value in self.records(partition, committed=committed)]
-
-    def all_appended(self, answers: "Sequence[Appended | BrokerError]") -> None:
-        """A line for each that was refused."""
-        for answer in answers:
-            if not isinstance(answer, Appended):
-                self.wrong(f"`append` answered {told(answer)}")
 
     # The parts
 

@@ -77,25 +77,25 @@ class ClusterTrial:
 
     async def _refused(self, name: str, missing: str) -> None:
         trial, peer = self._trial, self._peer
-        async with trial.raises("a topic that exists", TopicAlreadyExists):
+        with trial.raises("a topic that exists", TopicAlreadyExists):
             await peer.create_topic(name, partitions=1)
-        async with trial.raises("a topic with a slash", InvalidTopic):
+        with trial.raises("a topic with a slash", InvalidTopic):
             await peer.create_topic("a/b", partitions=1)
-        async with trial.raises("a topic with a slash that is to be there", InvalidTopic):
+        with trial.raises("a topic with a slash that is to be there", InvalidTopic):
             await peer.ensure_topic("a/b")
-        async with trial.raises("a topic without partitions", InvalidPartitions):
+        with trial.raises("a topic without partitions", InvalidPartitions):
             await peer.create_topic(missing, partitions=0)
-        async with trial.raises("more replicas than brokers", InvalidReplicationFactor):
+        with trial.raises("more replicas than brokers", InvalidReplicationFactor):
             await peer.create_topic(missing, partitions=1, replication_factor=1 + await peer.node_count())
-        async with trial.raises("a setting that is none", InvalidConfig):
+        with trial.raises("a setting that is none", InvalidConfig):
             await peer.create_topic(missing, partitions=1, configs={"retention.ms": "soon"})
-        async with trial.raises("a change to a setting that is none", InvalidConfig):
+        with trial.raises("a change to a setting that is none", InvalidConfig):
             await peer.alter_topic(name, {"retention.ms": "soon"})
-        async with trial.raises("fewer partitions", InvalidPartitions):
+        with trial.raises("fewer partitions", InvalidPartitions):
             await peer.add_partitions(name, 1)
-        async with trial.raises("partitions of a topic that is missing", UnknownTopicOrPartition):
+        with trial.raises("partitions of a topic that is missing", UnknownTopicOrPartition):
             await peer.add_partitions(missing, 9)
-        async with trial.raises("a change to a topic that is missing", UnknownTopicOrPartition):
+        with trial.raises("a change to a topic that is missing", UnknownTopicOrPartition):
             await peer.alter_topic(missing, {"retention.ms": "1"})
         trial.same("the topics after refusals", dict(await peer.topics([missing])), {})
 
@@ -160,7 +160,7 @@ class ClusterTrial:
         name = trial.name("claim")
         async with peer.claim(name, session_timeout_ms=_SESSION_MS):
             trial.same("whether a group with a member is active", await peer.group_is_active(name), True)
-            async with trial.raises("a commit for a group with a member", UnknownMemberId):
+            with trial.raises("a commit for a group with a member", UnknownMemberId):
                 await peer.commit(name, {partition: CommittedOffset(1)})
             if name in await peer.groups():
                 trial.wrong("a claim is among the groups of consumers")

@@ -1,7 +1,6 @@
 """What the parts of the check of a peer share: names, batches, and all records of a partition."""
 
-import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
@@ -9,9 +8,9 @@ import trio
 
 from leafcuttr_sdk.batches.builder import BatchBuilder
 from leafcuttr_sdk.batches.reader import Batch, batches_in
-from leafcuttr_sdk.errors import BrokerError
 from leafcuttr_sdk.peers import Peer, PeerAppender, PeerRead, PeerReader
-from leafcuttr_sdk.records import Appended, NewBatch
+from leafcuttr_sdk.records import NewBatch
+from leafcuttr_sdk.testing.peer_findings import PeerFindings
 from leafcuttr_sdk.testing.report import Notes, told
 from leafcuttr_sdk.types import TopicPartition
 
@@ -29,7 +28,7 @@ class Seen(NamedTuple):
     value: bytes
 
 
-class PeerTrial:
+class PeerTrial(PeerFindings):
     """The peer, another one of its cluster, and what was found."""
 
     def __init__(
@@ -40,12 +39,10 @@ class PeerTrial:
         prefix: str,
         delete_topic: Callable[[str], Awaitable[None]] | None,
     ) -> None:
+        super().__init__(notes, prefix)
         self.peer = peer
         self.second = second
-        self.notes = notes
         self.delete_topic = delete_topic
-        self._prefix = prefix
-        self._part = ""
 
     async def part(self, name: str, check: Callable[[], Awaitable[None]]) -> None:
         """One part of the check, whatever becomes of it."""
@@ -58,15 +55,6 @@ class PeerTrial:
         except Exception as error:
             self.wrong(f"it raised {told(error)}")
 
-    def wrong(self, problem: str) -> None:
-        """A line for the part under way."""
-        self.notes.add(self._part, problem)
-
-    def same(self, what: str, found: object, wanted: object) -> None:
-        """A line unless the two are equal."""
-        if found != wanted:
-            self.wrong(f"{what} is {found!r}, not {wanted!r}")
-
     async def becomes(self, what: str, find: Callable[[], Awaitable[object]], wanted: object) -> None:
         """A line unless what is found is this soon: the brokers of a cluster learn of a change one after the other."""
         found = await find()
@@ -76,24 +64,7 @@ class PeerTrial:
                 found = await find()
         self.same(what, found, wanted)
 
-    @asynccontextmanager
-    async def raises(self, what: str, *kinds: type[BaseException]) -> AsyncGenerator[None]:
-        """A line unless the block raises one of these."""
-        names = " or ".join(kind.__name__ for kind in kinds)
-        try:
-            yield
-        except kinds:
-            return
-        except Exception as error:
-            self.wrong(f"{what} raised {told(error)}, not {names}")
-            return
-        self.wrong(f"{what} raised nothing, not {names}")
-
     # Names and batches
-
-    def name(self, what: str) -> str:
-        """A new one for a topic or a group."""
-        return f"{self._prefix}-{what}-{secrets.token_hex(4)}"
 
     async def topic(
         self, what: str, partitions: int = 1, configs: Mapping[str, str] | None = None
@@ -109,12 +80,6 @@ class PeerTrial:
         async with self.peer.appender() as appender:
             self.all_appended(await appender.append([new(partition, value) for value in values]))
             yield appender
-
-    def all_appended(self, answers: "Sequence[Appended | BrokerError]") -> None:
-        """A line for each that was refused."""
-        for answer in answers:
-            if not isinstance(answer, Appended):
-                self.wrong(f"`append` answered {told(answer)}")
 
     # Reading
 

@@ -193,16 +193,15 @@ class WritingTrial:
             await transaction.append([new(partition, b"aborted")])
             await transaction.commit_offsets(group, {partition: CommittedOffset(9)})
             await transaction.abort()
-        async with trial.raises("a block that raises", ZeroDivisionError), producer.begin() as transaction:
-            await transaction.append([new(partition, b"raised")])
-            _fail()
-        async with (
-            trial.raises("the end of a block after a call that failed", TransactionAborted),
-            producer.begin() as transaction,
-        ):
-            await transaction.append([new(partition, b"failed")])
-            async with trial.raises("a damaged batch", CorruptMessage):
-                await transaction.append([NewBatch(partition, _damaged())])
+        with trial.raises("a block that raises", ZeroDivisionError):
+            async with producer.begin() as transaction:
+                await transaction.append([new(partition, b"raised")])
+                _fail()
+        with trial.raises("the end of a block after a call that failed", TransactionAborted):
+            async with producer.begin() as transaction:
+                await transaction.append([new(partition, b"failed")])
+                with trial.raises("a damaged batch", CorruptMessage):
+                    await transaction.append([NewBatch(partition, _damaged())])
         with trio.move_on_after(0.2):
             async with producer.begin() as transaction:
                 await transaction.append([new(partition, b"cancelled")])
@@ -228,16 +227,14 @@ class WritingTrial:
         (partition,) = await trial.topic("fencing")
         name = trial.name("id")
         fenced = (ProducerFenced, InvalidProducerEpoch)
-        async with (
-            peer.transaction(name) as first,
-            trial.raises("the end of a fenced block", *fenced, TransactionAborted),
-            first.begin() as transaction,
-        ):
-            await transaction.append([new(partition, b"old")])
-            async with trial.second.transaction(name) as second, second.begin() as other:
-                await other.append([new(partition, b"new")])
-            async with trial.raises("a fenced producer", *fenced):
-                await transaction.append([new(partition, b"late")])
+        async with peer.transaction(name) as first:
+            with trial.raises("the end of a fenced block", *fenced, TransactionAborted):
+                async with first.begin() as transaction:
+                    await transaction.append([new(partition, b"old")])
+                    async with trial.second.transaction(name) as second, second.begin() as other:
+                        await other.append([new(partition, b"new")])
+                    with trial.raises("a fenced producer", *fenced):
+                        await transaction.append([new(partition, b"late")])
         trial.same("what is read", _values(await trial.records(partition, 1)), [b"new"])
 
     async def _stored(self, partition: TopicPartition, count: int) -> list[Batch]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,40 +13,12 @@ from leafcuttr_sdk.peers import Peer, PeerAppender
 from leafcuttr_sdk.records import Appended
 from leafcuttr_sdk.types import TopicPartition
 from support import jars
-from support.real_kafka import CLUSTER_ID, VERSION, real_kafka
+from support.real_kafka import real_kafka
 from support.remote_peers import new_batch, peer_at, values_in
-from support.waiting import eventually, free_port, within
+from support.second_kafka import SecondBroker
+from support.waiting import eventually, within
 
 pytestmark = pytest.mark.long
-
-SECOND = """process.roles=broker
-node.id=2
-controller.quorum.voters={voters}
-listeners=PLAINTEXT://127.0.0.1:{port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
-log.dirs={data}
-"""
-
-
-@contextmanager
-def second_broker(folder: Path, first: Path) -> Iterator[subprocess.Popen[bytes]]:
-    folder.mkdir()
-    lines = (first / "server.properties").read_text().splitlines()
-    voters = next(line.partition("=")[2] for line in lines if line.startswith("controller.quorum.voters"))
-    file = folder / "server.properties"
-    file.write_text(SECOND.format(voters=voters, port=free_port(), data=folder / "data"))
-    form = jars.java(VERSION, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(file))
-    subprocess.run(form, check=True, capture_output=True)
-    with (folder / "kafka.log").open("wb") as out:
-        command = jars.java(VERSION, "kafka.Kafka", str(file), heap="256m")
-        process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 async def test_leaders_that_die_lose_and_double_nothing(tmp_path: Path) -> None:
@@ -56,8 +26,11 @@ async def test_leaders_that_die_lose_and_double_nothing(tmp_path: Path) -> None:
         pytest.skip(why)
     with (
         real_kafka(tmp_path / "first", "broker.session.timeout.ms=3000") as address,
-        second_broker(tmp_path / "second", tmp_path / "first") as dying,
+        ExitStack() as running,
     ):
+        dying = SecondBroker(tmp_path / "second", tmp_path / "first")
+        running.callback(dying.kill)
+        dying.start()
         async with peer_at(str(address)) as peer:
 
             async def both() -> bool:
@@ -74,7 +47,7 @@ async def test_leaders_that_die_lose_and_double_nothing(tmp_path: Path) -> None:
                 nursery.start_soon(write, appender, tps, written, stop)
                 nursery.start_soon(follow, peer, tps, read, stop)
                 await trio.sleep(1)
-                dying.kill()
+                await trio.to_thread.run_sync(dying.kill)
                 with within(60, "new leaders"):
                     while (await peer.topics(["t"]))["t"].leader_epochs == before:
                         await trio.sleep(0.2)

@@ -3,9 +3,7 @@ change, and each record comes once, in its order."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -16,8 +14,8 @@ from forward.clusters import create, produce, until, values
 from forward.conftest import MakeRun, started
 from support import jars, librdkafka
 from support.live_broker import LiveBroker
-from support.real_kafka import CLUSTER_ID, VERSION, listening, real_kafka
-from support.waiting import free_port
+from support.real_kafka import real_kafka
+from support.second_kafka import SecondBroker
 from support.waiting import until as wait_until
 
 pytestmark = [
@@ -36,40 +34,6 @@ OF_BOTH = (
     "leader.imbalance.check.interval.seconds=1",
     "leader.imbalance.per.broker.percentage=0",
 )
-SECOND = """process.roles=broker
-node.id=2
-controller.quorum.voters={voters}
-listeners=PLAINTEXT://127.0.0.1:{port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
-log.dirs={data}
-"""
-
-
-class SecondBroker:
-    """Keeps its data and its port from start to start."""
-
-    def __init__(self, folder: Path, first: Path) -> None:
-        folder.mkdir()
-        lines = (first / "server.properties").read_text().splitlines()
-        voters = next(line.partition("=")[2] for line in lines if line.startswith("controller.quorum.voters"))
-        self._folder, self._port = folder, free_port()
-        self._file = folder / "server.properties"
-        settings = SECOND.format(voters=voters, port=self._port, data=folder / "data")
-        self._file.write_text("\n".join([settings, *OF_BOTH, ""]))
-        form = jars.java(
-            VERSION, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self._file)
-        )
-        subprocess.run(form, check=True, capture_output=True)
-        self._running = ExitStack()
-
-    def start(self) -> None:
-        command = jars.java(VERSION, "kafka.Kafka", str(self._file), heap="256m")
-        self._running.enter_context(listening(command, self._port, self._folder / "kafka.log"))
-
-    def kill(self) -> None:
-        self._running.close()
 
 
 def has_both(address: str) -> bool:
@@ -95,7 +59,7 @@ async def test_leaders_and_coordinators_that_die(tmp_path: Path, make_run: MakeR
 
     with real_kafka(tmp_path / "first", *OF_BOTH) as first:
         address = str(first)
-        second = SecondBroker(tmp_path / "second", tmp_path / "first")
+        second = SecondBroker(tmp_path / "second", tmp_path / "first", *OF_BOTH)
         await trio.to_thread.run_sync(second.start)
         try:
             await trio.to_thread.run_sync(wait, partial(has_both, address), "both brokers")
