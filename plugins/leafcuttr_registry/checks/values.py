@@ -49,9 +49,9 @@ class _TooLong(BaseException):
 
 
 class _Alarm:
-    """Of this process: whether it may raise."""
+    """Of this process: when it may raise, by the time that `process_time` gives; None while no value is checked."""
 
-    set = False
+    due: float | None = None
 
 
 class Checked(NamedTuple):
@@ -88,17 +88,23 @@ def check_values(schema: ParsedSchema, values: Sequence[bytes], each_s: float, s
 @contextmanager
 def _alarm_after(seconds: float) -> Iterator[None]:
     """Raises _TooLong within, and not behind it."""
-    _Alarm.set = True
+    _Alarm.due = process_time() + seconds
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        _Alarm.set = False
+        _Alarm.due = None
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _ring(_: int, __: FrameType | None) -> None:
-    if _Alarm.set:
+    if _Alarm.due is None:
+        return
+    left_s = _Alarm.due - process_time()
+    if left_s > 0:
+        # The timer counts whole ticks of the kernel, of which other processes may have had a part.
+        signal.setitimer(signal.ITIMER_PROF, left_s)
+    else:
         raise _TooLong
 
 
