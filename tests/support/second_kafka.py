@@ -10,28 +10,25 @@ from support import jars
 from support.real_kafka import CLUSTER_ID, VERSION, listening
 from support.waiting import free_port
 
-SETTINGS = """process.roles=broker
+OWN = """process.roles=broker
 node.id=2
-controller.quorum.voters={voters}
 listeners=PLAINTEXT://127.0.0.1:{port}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
 log.dirs={data}
 """
 
 
 class SecondBroker:
-    """Keeps its data and its port from start to start. `first` is the folder of the other one."""
+    """Keeps its data and its port from start to start. `first` is the folder of the other one, whose settings it has
+    too: brokers with different `offsets.topic.num.partitions` name different coordinators of a group, or none."""
 
-    def __init__(self, folder: Path, first: Path, *settings: str) -> None:
+    def __init__(self, folder: Path, first: Path) -> None:
         folder.mkdir()
-        lines = (first / "server.properties").read_text().splitlines()
-        voters = next(line.partition("=")[2] for line in lines if line.startswith("controller.quorum.voters"))
         self._folder, self._port = folder, free_port()
         self._file = folder / "server.properties"
-        own = SETTINGS.format(voters=voters, port=self._port, data=folder / "data")
-        self._file.write_text("\n".join([own, *settings, ""]))
+        shared = (first / "server.properties").read_text()
+        # Java takes the last one of a name.
+        self._file.write_text(shared + "\n" + OWN.format(port=self._port, data=folder / "data"))
         form = jars.java(
             VERSION, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self._file)
         )

@@ -59,7 +59,7 @@ async def test_leaders_and_coordinators_that_die(tmp_path: Path, make_run: MakeR
 
     with real_kafka(tmp_path / "first", *OF_BOTH) as first:
         address = str(first)
-        second = SecondBroker(tmp_path / "second", tmp_path / "first", *OF_BOTH)
+        second = SecondBroker(tmp_path / "second", tmp_path / "first")
         await trio.to_thread.run_sync(second.start)
         try:
             await trio.to_thread.run_sync(wait, partial(has_both, address), "both brokers")
