@@ -203,7 +203,7 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def properties(session: nox.Session) -> None:
-    """Every property with all of its examples; the gate tries a quarter of them, others in each run."""
+    """Every property with all of its examples, others in each run; the gate tries a quarter, always the same."""
     install(session, "test")
     session.run("pytest", "-m", "hypothesis", "--long", *session.posargs)
 

@@ -1,5 +1,5 @@
 """Which tests are in the gate: those that are not marked `long`, and of one that is marked `one_in(n)` every n-th case;
-of the examples of a property a quarter, others in each run.
+of the examples of a property a quarter, the same in each run.
 
 All of them run under `--long`.
 """

@@ -169,8 +169,9 @@ def _whole(raw: Mapping[str, Any], member: str, least: int, most: int) -> int | 
 
 
 def _word(raw: Mapping[str, Any], member: str, default: str) -> str:
-    """In lower case; none, or an empty one, is the default."""
-    return (_text(raw, member) or default).lower()
+    """In lower case; none is the default."""
+    word = _text(raw, member)
+    return default if word is None else word.lower()
 
 
 def _flag(raw: Mapping[str, Any], member: str) -> bool | None:
