@@ -13,6 +13,7 @@ What columns a source of topics has, in this order:
 4. `timestamp`, where the source has a watermark and does not name a column of time.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,8 +28,9 @@ RECORD_TIME: Final = "timestamp"
 RECORD_PARTS: Final = ("key", "topic", "partition", "offset", "timestamp", "headers")
 """What `TopicOrigin.columns` can take of a record, with the types of the data source; the key as bytes."""
 
-SchemaIdPlace: TypeAlias = Literal["payload", "header", "none"]
-"""Where Confluent's framing has the id of a schema; `none`: there is no framing, all records have the given schema."""
+SchemaIdPlace: TypeAlias = Literal["any", "payload", "header", "none"]
+"""Where Confluent's framing has the id of a schema: `any` is a header, else the payload; `none`: there is no framing,
+all records have the given schema."""
 
 # Sources
 
@@ -40,13 +42,13 @@ class Decoding:
     format: str
     """A name of `leafcuttr_spark.formats`: bytes, text, json, avro, json-schema, protobuf; of a key also none."""
     columns: str | None = None
-    """The fields as DDL (`id STRING, amount DOUBLE`): needed by json, by the others the fields to take."""
+    """Of json: its fields as DDL (`id STRING, amount DOUBLE`)."""
     schema: Path | None = None
     """A file with the reader's schema."""
     subject: str | None = None
     """The subject whose latest schema is the reader's."""
     schema_id: SchemaIdPlace | None = None
-    """None: `payload` where the pipeline has a registry, otherwise `none`."""
+    """None: `any` where the pipeline has a registry, otherwise `none`."""
     message: str | None = None
     """Of protobuf: which message of the file, by its full name; None: the first."""
     as_: str | None = None
@@ -108,9 +110,9 @@ class Table:
     """The columns of the key. Of a topic they are the record's key: the column `key`, or one of the value that is equal
     to it, for a record without a value has nothing else."""
     refresh_ms: int | None = None
-    """Of files, and of topics with `everywhere`: after which time they are read anew; None: at the start only."""
-    everywhere: bool = False
-    """A global table: whole on each executor, so that lookups need no shuffle. Files always are."""
+    """Of a global table: after which time it is read anew; None: at the start only."""
+    is_global: bool = False
+    """Whole on each executor, so that lookups need no shuffle. Files always are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +204,8 @@ class TopicTarget:
     """None: the column `key` where rows have one, otherwise records have no key."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Names to expressions."""
+    headers_column: str | None = None
+    """A column of headers as the data source has it, written before `headers`; it is not part of the value."""
     partition: str | None = None
     """An expression of the number of the partition; None, or null: the key decides."""
     delivery: Literal["exactly-once", "at-least-once"] = "exactly-once"
@@ -280,6 +284,9 @@ class SessionSettings:
     config: Mapping[str, str] = field(default_factory=dict)
 
 
+_SHORT: Final = 4
+
+
 @dataclass(frozen=True, slots=True)
 class Secrets:
     """The values of `${env:...}` and `${file:...}`: `hide` takes them out of whatever is printed."""
@@ -287,9 +294,13 @@ class Secrets:
     values: frozenset[str] = field(default=frozenset(), repr=False)
 
     def hide(self, text: str) -> str:
-        """The text with `***` for each of them."""
+        """The text with `***` for each of them: for a short one where it is a word, else all texts would be full of
+        it."""
         for value in sorted(self.values, key=len, reverse=True):
-            text = text.replace(value, "***")
+            if len(value) >= _SHORT:
+                text = text.replace(value, "***")
+            else:
+                text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", "***", text)
         return text
 
 

@@ -152,6 +152,9 @@ class PythonFunction:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     columns: str | None = None
     """The columns of the result, as DDL (`id STRING, total DOUBLE`); None: they are known when it runs."""
+    per: Literal["frame", "record"] = "frame"
+    """`record`: it takes a dict for each row, and gives a dict, a list of dicts, or None; what it raises makes a dead
+    letter. It needs `columns`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,60 @@
+"""Spark SQL, read by sqlglot: which frames a query names, and expressions as trees.
+
+What sqlglot cannot read is unknown rather than wrong, but for what no dialect reads: quotes or brackets that are not
+closed, and an expression that ends too early."""
+
+import logging
+from functools import lru_cache
+from typing import Any, Final
+
+MOST_CHARACTERS: Final = 20_000
+
+
+class SqlError(ValueError):
+    """A text that is no SQL, for certain. The message is one clause."""
+
+
+class UnreadableSqlError(ValueError):
+    """A text that sqlglot does not read, though Spark may."""
+
+
+@lru_cache(maxsize=2048)
+def parsed(text: str) -> Any:
+    """The tree of an expression or a query. It must not be changed. Raises SqlError, UnreadableSqlError."""
+    if len(text) > MOST_CHARACTERS:
+        raise UnreadableSqlError(f"it has more than {MOST_CHARACTERS} characters")
+    import sqlglot
+    from sqlglot.errors import ParseError, SqlglotError, TokenError
+
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+    try:
+        found = sqlglot.parse(text, dialect="spark")
+    except TokenError:
+        raise SqlError("a quote or a comment is not closed") from None
+    except ParseError as error:
+        said = error.errors[0] if error.errors else {}
+        what = str(said.get("description") or "")
+        near = str(said.get("highlight") or "")
+        if what.startswith(("Expecting )", "Expecting ]")):
+            raise SqlError("a bracket is not closed") from None
+        if what.startswith("Required keyword"):
+            raise SqlError(f"it ends too early, behind {near!r}" if near else "it ends too early") from None
+        raise UnreadableSqlError(what) from None
+    except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError) as error:
+        raise UnreadableSqlError(type(error).__name__) from None
+    if len(found) != 1 or found[0] is None:
+        raise SqlError("there is a `;` in it" if len(found) > 1 else "there is nothing in it")
+    return found[0]
+
+
+def frames_of(query: str) -> tuple[str, ...]:
+    """The frames that a query names, each once; none where it cannot be read."""
+    from sqlglot import exp
+
+    try:
+        tree = parsed(query)
+    except (SqlError, UnreadableSqlError):
+        return ()
+    own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    names = (table.name for table in tree.find_all(exp.Table) if not table.args.get("db"))
+    return tuple(dict.fromkeys(name for name in names if name.lower() not in own))
