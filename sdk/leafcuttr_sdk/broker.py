@@ -6,7 +6,7 @@ clients get as codes. All of it belongs to the loop's thread: from another one u
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
 
@@ -293,6 +293,7 @@ class Broker(Protocol):
         stop_s: float = 10.0,
         memory_bytes: int | None = None,
         restart: Restart = Restart.ALWAYS,
+        final_statuses: Collection[int] = (),
     ) -> "AbstractAsyncContextManager[Child]":
         """Run a program beside the broker for as long as the context lasts. `name` is for the log, `/health`
         (`child:<plugin>:<name>`) and metrics; no two children of a plugin have one at a time.
@@ -303,7 +304,8 @@ class Broker(Protocol):
         left out and counted. One that prints more than the broker reads waits.
 
         It is started again when it ends (`restart`), after the pauses that failing services have: half a second at
-        first, a minute at most. Once it ends, what it has started ends too, also what has left its process group; as it
+        first, a minute at most; but not with one of `final_statuses`, by which a program says that it would end in the
+        same way again. Once it ends, what it has started ends too, also what has left its process group; as it
         does when all of them together have more than `memory_bytes`, of which they share is counted once. That is
         checked twice a second, and for short of memory the kernel ends them before the broker.
 

@@ -147,6 +147,23 @@ async def test_when_it_is_started_again(
             assert ("it is not started again" in log.text) is bool(status)
 
 
+async def test_a_final_status_is_the_end(plugged: Plugged, log: pytest.LogCaptureFixture) -> None:
+    final = frozenset({2, 3})
+    program = "print('why'); raise SystemExit(3)"
+    async with child(plugged, python(program), restart=Restart.ALWAYS, final_statuses=final) as one:
+        assert await one.ended() == 3
+        assert (one.up, one.restarts, one.is_done) == (False, 0, False)
+        assert one.trouble == "it ended with status 3 (why)"
+        assert "it is not started again" in log.text
+
+
+async def test_other_statuses_are_not_final(plugged: Plugged) -> None:
+    program = "raise SystemExit(1)"
+    final = frozenset({2, 3})
+    async with child(plugged, python(program), restart=Restart.ALWAYS, final_statuses=final) as one:
+        await eventually(lambda: one.restarts > 1, "the third start")
+
+
 async def test_a_signal_is_named(plugged: Plugged) -> None:
     async with child(plugged, python("import os; os.kill(os.getpid(), 6)")) as one:
         assert await one.ended() == -signal.SIGABRT

@@ -46,6 +46,7 @@ class ChildOptions(NamedTuple):
     stop_s: float
     memory_bytes: int | None
     restart: Restart
+    final_statuses: frozenset[int] = frozenset()
 
 
 @asynccontextmanager
@@ -82,6 +83,7 @@ class SupervisedChild:
         self.restarts = 0
         self.lines_left_out = 0
         self._restart = options.restart
+        self._final_statuses = options.final_statuses
         self._program = program
         self._logger = logging.getLogger(f"leafcuttr.plugin.{plugin}")
         self._scope = trio.CancelScope(shield=True)
@@ -166,7 +168,7 @@ class SupervisedChild:
         up_s = trio.current_time() - began
         if self._stopping:
             return False
-        if self._restart is Restart.NEVER or (self._restart is Restart.ON_FAILURE and self._status == 0):
+        if self._is_final():
             return self._over_for_good(why)
         self.trouble = why
         pause_s = self._backoff.pause_s(up_s)
@@ -174,6 +176,12 @@ class SupervisedChild:
         self._logger.error(line, self, why, pause_s, self.restarts + 1)
         await trio.sleep(pause_s)
         return True
+
+    def _is_final(self) -> bool:
+        """Whether the end that it has come to is its last one."""
+        if self._restart is Restart.NEVER or self._status in self._final_statuses:
+            return True
+        return self._restart is Restart.ON_FAILURE and self._status == 0
 
     def _over_for_good(self, why: str) -> bool:
         self.trouble = "" if self._status == 0 else why

@@ -1,7 +1,7 @@
 """One plugin's view of the broker: composed of parts that know nothing of each other."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
@@ -226,11 +226,21 @@ class BrokerView:
         stop_s: float = 10.0,
         memory_bytes: int | None = None,
         restart: Restart = Restart.ALWAYS,
+        final_statuses: Collection[int] = (),
     ) -> "AbstractAsyncContextManager[Child]":
         self._core.runtime.descriptors.import_late("leafcuttr.plugins.children.supervised")
         from leafcuttr.plugins.children.supervised import ChildOptions, open_child
 
-        options = ChildOptions(name, tuple(command), environment or {}, folder, stop_s, memory_bytes, restart)
+        options = ChildOptions(
+            name,
+            tuple(command),
+            environment or {},
+            folder,
+            stop_s,
+            memory_bytes,
+            restart,
+            frozenset(final_statuses),
+        )
         return open_child(self._core.plugged, self._name, options)
 
     async def record_filters(self, names: Sequence[str], topic: str) -> "FilterChain":
