@@ -49,7 +49,7 @@ def settings() -> Iterable[Setting]:
         SCAN,
         Type.LONG,
         2000,
-        "Time between two looks at the folder. A file that has changed is taken once two of them have found the same.",
+        "Time between two scans of the folder. A file that has changed is taken once two of them have found the same.",
         unit="ms",
         minimum=10,
         maximum=3_600_000,
