@@ -1,0 +1,174 @@
+"""Whether a pipeline can go on from its checkpoint: what Spark has in it must fit what the pipeline does now.
+
+Spark finds sources and state in a checkpoint by their places in the query, and keeps state in the form that its step
+had. So these have to stay as they were:
+
+- the sources that are read, in their order in the query, and their kinds; a topic more is no harm, one less is;
+- the steps with state, in their order, with all that shapes their state: keys, windows, expressions, time limits;
+- the store of state.
+
+All other parts may change: steps without state, names, sinks, triggers, limits, the cluster's address. The fingerprint
+of those above is kept beside the checkpoint, as text that people can read.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
+
+from leafcuttr_spark.pipelines.model import Step, TopicOrigin
+from leafcuttr_spark.pipelines.operations import Stateful
+
+if TYPE_CHECKING:
+    from leafcuttr_spark.pipelines.model import Pipeline, Source
+
+VERSION: Final = 1
+
+_RESULT_ONLY: Final = frozenset({"as_"})
+"""Fields of a step with state that its state does not depend on: names of its result."""
+
+
+class Change(NamedTuple):
+    """One thing that was another one when the checkpoint began."""
+
+    part: str
+    """`source orders`, `step totals`."""
+    what: str
+
+
+class Fingerprint(NamedTuple):
+    """What has to stay. Everything in it is JSON."""
+
+    store: str
+    sources: list[dict[str, Any]]
+    """In the order in which the query reads them."""
+    steps: list[dict[str, Any]]
+    """Those with state, in the order of the query."""
+
+    def as_json(self) -> str:
+        return json.dumps({"version": VERSION, **self._asdict()}, indent=1, ensure_ascii=False) + "\n"
+
+
+def fingerprint_of(pipeline: "Pipeline") -> Fingerprint:
+    """Of the pipeline as it is now."""
+    sources: dict[str, dict[str, Any]] = {}
+    steps: dict[str, dict[str, Any]] = {}
+    makers = {frame: step for step in pipeline.steps for frame in step.frames}
+    for frame in _frames_in_order(pipeline, makers):
+        step = makers.get(frame)
+        if step is None:
+            sources[frame] = {"source": frame, **_of_source(pipeline.sources[frame])}
+        elif isinstance(step.operation, get_args(Stateful)):
+            steps[step.name] = {"step": step.name, **_of_step(step)}
+    return Fingerprint(pipeline.state_store, list(sources.values()), list(steps.values()))
+
+
+def read_fingerprint(path: Path) -> Fingerprint | None:
+    """None where there is none of this version."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if found["version"] != VERSION:
+            return None
+        return Fingerprint(str(found["store"]), [*map(dict, found["sources"])], [*map(dict, found["steps"])])
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def changes_between(before: Fingerprint, now: Fingerprint) -> list[Change]:
+    """What keeps Spark from going on; nothing where it can."""
+    found = (
+        [Change("state", f"the store was {before.store} and is {now.store}")]
+        if before.store != now.store
+        else []
+    )
+    found += _of_list("source", before.sources, now.sources)
+    found += _of_list("step", before.steps, now.steps)
+    return found
+
+
+# How
+
+
+def _frames_in_order(pipeline: "Pipeline", makers: Mapping[str, Step]) -> Iterator[str]:
+    """The frames that sinks need, each once, what it is made of before it: as Spark walks through the query."""
+    seen: set[str] = set()
+
+    def walk(frame: str) -> Iterator[str]:
+        if frame in seen:
+            return
+        seen.add(frame)
+        if frame in makers:
+            for one in makers[frame].inputs:
+                yield from walk(one)
+        if frame in makers or frame in pipeline.sources:
+            yield frame
+
+    for sink in pipeline.sinks.values():
+        yield from walk(sink.from_)
+
+
+def _of_source(source: "Source") -> dict[str, Any]:
+    origin = source.origin
+    if isinstance(origin, TopicOrigin):
+        kind: dict[str, Any] = {"kind": f"topics by {origin.via}"}
+        kind |= {"pattern": origin.pattern} if origin.pattern else {"topics": sorted(origin.topics)}
+    else:
+        kind = {"kind": f"files of {origin.format}", "path": origin.path}
+    if source.table is not None:
+        kind["table"] = list(source.table.key)
+    return kind
+
+
+def _of_step(step: Step) -> dict[str, Any]:
+    operation = step.operation
+    found: dict[str, Any] = {"operation": type(operation).__name__.lower()}
+    for field in fields(operation):
+        if field.name not in _RESULT_ONLY:
+            found[field.name.rstrip("_")] = _plain(getattr(operation, field.name))
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """As JSON gives it back."""
+    if hasattr(value, "__dataclass_fields__"):
+        return {
+            "type": type(value).__name__,
+            **{one.name: _plain(getattr(value, one.name)) for one in fields(value)},
+        }
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(_plain, value)]
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
+
+
+def _of_list(what: str, before: list[dict[str, Any]], now: list[dict[str, Any]]) -> Iterator[Change]:
+    """By places: a name alone may change."""
+    for place in range(max(len(before), len(now))):
+        if place >= len(before):
+            yield Change(f"{what} {now[place][what]}", "is new")
+        elif place >= len(now):
+            yield Change(f"{what} {before[place][what]}", "is gone")
+        else:
+            yield from _of_one(what, before[place], now[place])
+
+
+def _of_one(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Change]:
+    part = f"{what} {now[what]}"
+    kind = "kind" if what == "source" else "operation"
+    if before.get(kind) != now.get(kind):
+        yield Change(part, f"was {before[what]} ({before.get(kind)}) and is {now.get(kind)}")
+        return
+    for name in {**before, **now}:
+        old, new = before.get(name), now.get(name)
+        if name == what or old == new:
+            continue
+        if name == "topics" and old and new and set(old) <= set(new):
+            continue
+        yield Change(part, f"{name} was {_shown(old)} and is {_shown(new)}")
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:77]}..."
