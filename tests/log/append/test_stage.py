@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidRecord, InvalidTimestamp
+from leafcuttr.log.append.check import CHECKED_AT_ONCE
+from leafcuttr.log.append.preparation import LongWork
 from leafcuttr.log.append.rules import Origin
-from leafcuttr.wire.batch import parse
+from leafcuttr.wire.batch import HEADER_SIZE, MIN_RECORD, parse
 from leafcuttr.wire.compression import Codec
-from leafcuttr.wire.records import decode_records
+from leafcuttr.wire.records import Record, decode_records, encode_batch
 from support.gates_slice import sampled
 from support.logs import NOW, append, batch, make_log, patched, read_all, write_now
 
@@ -138,6 +140,25 @@ def test_a_read_only_view_is_not_written_to(tmp_path: Path) -> None:
     assert parse(read_all(log, 3)).base_offset == 3
 
 
+@pytest.mark.parametrize("check", ["ends", "off"])
+def test_a_header_cannot_claim_more_records_than_the_bytes_hold(tmp_path: Path, check: str) -> None:
+    """By the header alone: neither a worker nor the records are needed to say so."""
+    smallest = encode_batch([Record(i, NOW, None, None) for i in range(3)])
+    assert len(smallest) == HEADER_SIZE + 3 * MIN_RECORD
+    assert refusal(tmp_path / "as many", smallest, lc_records_check=check) is None
+    for claimed in (4, CHECKED_AT_ONCE + 1):
+        data = patched(patched(smallest, ">i", 57, claimed), ">i", 23, claimed - 1)
+        error = refusal(tmp_path / str(claimed), data, lc_records_check=check)
+        assert isinstance(error, InvalidRecord)
+        assert f"A batch of {len(data)} bytes cannot hold {claimed} records" in str(error)
+
+
+def test_compressed_records_may_be_more_than_the_bytes_would_hold(tmp_path: Path) -> None:
+    data = encode_batch([Record(i, NOW, None, None) for i in range(60)], codec=Codec.GZIP)
+    assert len(data) < HEADER_SIZE + 60 * MIN_RECORD
+    assert refusal(tmp_path, data) is None
+
+
 def test_log_append_time(tmp_path: Path) -> None:
     log = make_log(tmp_path, message_timestamp_type="LogAppendTime")
     staged = log.stage(memoryview(batch(2, timestamp=5)), Origin.CLIENT, now_ms=NOW)
@@ -145,6 +166,17 @@ def test_log_append_time(tmp_path: Path) -> None:
     assert staged.log_append_time == NOW
     assert [record.timestamp for record in decode_records(read_all(log))] == [NOW, NOW]
     assert log.segments[-1].largest_timestamp == NOW
+
+
+def test_the_append_time_of_what_a_worker_has_converted_is_that_of_its_records(tmp_path: Path) -> None:
+    log = make_log(tmp_path, message_timestamp_type="LogAppendTime", compression_type="gzip")
+    data = memoryview(batch(40, size=1000))
+    with pytest.raises(LongWork) as long:
+        log.stage(data, Origin.CLIENT, now_ms=NOW)
+    staged = log.stage(data, Origin.CLIENT, now_ms=NOW + 5, prepared=long.value.work.do())
+    write_now(log)
+    assert staged.log_append_time == NOW
+    assert {record.timestamp for record in decode_records(read_all(log))} == {NOW}
 
 
 def test_a_sequence_out_of_order_leaves_the_batch_as_it_came(tmp_path: Path) -> None:
@@ -164,8 +196,6 @@ def test_compression_type_is_that_of_the_stored_batch(tmp_path: Path, name: str)
     log = make_log(tmp_path, compression_type=name)
     wanted = Codec.NONE if name == "uncompressed" else Codec[name.upper()]
     for codec in Codec:
-        from leafcuttr.wire.records import Record, encode_batch
-
         append(log, encode_batch([Record(0, NOW, b"k", b"v" * 500)], codec=codec), NOW)
     stored, at = read_all(log), 0
     for offset in range(len(Codec)):
