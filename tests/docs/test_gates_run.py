@@ -62,6 +62,15 @@ def test_meets():
     Path("{one}").touch()
     until(Path("{other}").exists, "the other one")
 """
+FOLDERS = """
+import os
+from support.forked_run import shared_folder
+
+def test_folder(tmp_path, tmp_path_factory):
+    assert [each for each in tmp_path.parent.iterdir() if each.is_dir() and not each.is_symlink()] == [tmp_path]
+    with open(os.environ["NOTES"], "a") as notes:
+        notes.write(f"{tmp_path.parent} {shared_folder(tmp_path_factory)}\\n")
+"""
 OF_THE_SESSION = """
 import pytest
 
@@ -135,6 +144,18 @@ def test_every_test_is_reported_once_with_what_it_said(folder: Path) -> None:
     assert "this is 8" not in said
     made = (folder / "notes").read_text().split()
     assert sorted(made[::2]) == ["test_a", "test_b", "test_c", "test_d"]
+
+
+def test_each_file_has_a_temporary_folder_of_its_own(folder: Path) -> None:
+    for name in "ab":
+        (folder / f"test_{name}.py").write_text(FOLDERS)
+    status, said = run(folder, "--processes", "1")
+    assert status == 0, said
+    (of_a, beside_a), (of_b, beside_b) = (
+        line.split() for line in (folder / "notes").read_text().splitlines()
+    )
+    assert of_a != of_b
+    assert beside_a == beside_b == str(Path(of_a).parent) == str(Path(of_b).parent)
 
 
 def test_files_run_side_by_side(folder: Path) -> None:

@@ -224,14 +224,16 @@ def _work(
     noted = _Noted(session.config)
     session.config.pluginmanager.register(noted)
     noted.taken(0)  # warnings of the collection, which a new plugin is told again
-    place = 0
+    place, run = 0, _factory(session.config).getbasetemp()
     try:
-        for place, after in _places(connection):
-            item = session.items[place]
-            # Behind the last test of a file only what belongs to the session is kept.
-            kept: Any = session if after is None else session.items[after]
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=kept)
-            connection.send(noted.taken(place))
+        for count, file in enumerate(_files(connection)):
+            _use_folder(session.config, run / f"{number}-{count}")
+            for place, after in zip(file, [*file[1:], None], strict=True):
+                item = session.items[place]
+                # Behind the last test of a file only what belongs to the session is kept.
+                kept: Any = session if after is None else session.items[after]
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=kept)
+                connection.send(noted.taken(place))
     except (KeyboardInterrupt, *_GONE):
         pass  # the first process says why
     finally:
@@ -240,17 +242,15 @@ def _work(
             connection.send(noted.taken(place))
 
 
-def _places(connection: Connection) -> Iterator[tuple[int, int | None]]:
-    """Of the tests to run, and of the next one in the same file.
-
-    A file is not taken before the one before it is done: another process may be free sooner.
-    """
+def _files(connection: Connection) -> Iterator[list[int]]:
+    """The places of the tests to run, file by file. One is not taken before the one before it is done: another process
+    may be free sooner."""
     while True:
         connection.send(None)
         file: list[int] = connection.recv()
         if not file:
             return
-        yield from zip(file, [*file[1:], None], strict=True)
+        yield file
 
 
 def _end_what_is_shared(session: pytest.Session, item: pytest.Item) -> None:
@@ -265,9 +265,6 @@ def _become(config: pytest.Config, number: int) -> None:
     global _number
     _number = number
     random.seed()
-    factory = _factory(config)
-    factory._basetemp = factory.getbasetemp() / f"process-{number}"
-    factory._basetemp.mkdir(mode=0o700)
     capture: Any = config.pluginmanager.get_plugin("capturemanager")
     capture.stop_global_capturing()  # into files whose positions all processes share
     capture.start_global_capturing()
@@ -276,6 +273,13 @@ def _become(config: pytest.Config, number: int) -> None:
     if reporter is not None:
         config.pluginmanager.unregister(reporter)
         config.pluginmanager.register(SimpleNamespace(_tw=reporter._tw), "terminalreporter")
+
+
+def _use_folder(config: pytest.Config, folder: Path) -> None:
+    """Temporary folders are made in this one from now on. For each new one pytest reads the names of all that are
+    there: of the tests of a file, not of the thousands that a process has run."""
+    folder.mkdir(mode=0o700)
+    _factory(config)._basetemp = folder
 
 
 def _factory(config: pytest.Config) -> pytest.TempPathFactory:
