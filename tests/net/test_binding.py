@@ -61,8 +61,8 @@ def _both_addresses(monkeypatch: pytest.MonkeyPatch, four: str, six: str) -> Non
     """A name service that knows one name more, since no machine's own can be relied on to have two addresses."""
     real = socket.getaddrinfo
 
-    def lookup(host: str, *words: Any, **named: Any) -> list[tuple[Any, ...]]:
-        if host != "both.test":
+    def lookup(host: str | bytes, *words: Any, **named: Any) -> list[tuple[Any, ...]]:
+        if host not in ("both.test", b"both.test"):
             return list(real(host, *words, **named))
         return [
             (socket.AF_INET, socket.SOCK_STREAM, 6, "", (four, 0)),
@@ -93,3 +93,9 @@ def test_a_host_that_is_unknown_names_its_setting(setting: str, said: str) -> No
         bind(listener, 1, setting=setting)
     assert str(raised.value).startswith("listener L: the host 'no.such.host.invalid' is unknown: ")
     assert str(raised.value).endswith(f" ({said})")
+
+
+@pytest.mark.parametrize("host", ["a" * 64 + ".invalid", "ä" * 64 + ".invalid", "bücher..invalid"])
+def test_a_host_that_can_be_no_name_is_unknown_too(host: str) -> None:
+    with pytest.raises(StartError, match=f"listener L: the host {host!r} is unknown: "):
+        bind(Listener("L", host, 0, "", 0, "PLAINTEXT"), 1)

@@ -130,7 +130,21 @@ def test_a_start_with_nothing_switched_on_imports_only_what_declares_settings(tm
     # No plugin gets the broker.
     assert {"leafcuttr.plugins.activation", "leafcuttr.plugins.facade.view"} & imported == set()
     # What checks values: there are none but the defaults, which tests/plugins/test_bundled.py checks.
-    assert {"leafcuttr_mqtt.mapping.templates", "leafcuttr_mqtt.mapping.kafka_names"} & imported == set()
+    checks = {
+        "leafcuttr_mqtt.mapping.templates",
+        "leafcuttr_mqtt.mapping.kafka_names",
+        "leafcuttr_mqtt.bridge.options",
+    }
+    assert checks & imported == set()
+
+
+def test_a_start_imports_nothing_that_only_a_stop_or_unusual_settings_need(tmp_path: Path) -> None:
+    imported = imports_of_a_start(tmp_path, {"num.partitions": "1"})
+    assert {"leafcuttr.net.binding", "leafcuttr.log.upkeep.clean_stop"} <= imported
+    # For a name of a host that is not ASCII, for more than one log to be synced at a stop, and for the settings of a
+    # plugin that is on.
+    later = ("encodings.idna", "stringprep", "concurrent.futures", "leafcuttr.plugins.settings_views")
+    assert {*later} & imported == set()
 
 
 def test_discovery_does_without_importlib_metadata() -> None:

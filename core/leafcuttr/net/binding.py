@@ -71,13 +71,19 @@ def bind(
 
 
 def _addresses(listener: Listener, setting: str) -> Sequence[_Address]:
+    host = listener.host
     try:
         found = socket.getaddrinfo(
-            listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            # A text is encoded by a codec of Python's, which is imported for it.
+            (host.encode() if host.isascii() else host) or None,
+            listener.port,
+            type=socket.SOCK_STREAM,
+            flags=socket.AI_PASSIVE,
         )
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         raise StartError(
-            f"listener {listener.name}: the host {listener.host!r} is unknown: {error.strerror} "
+            f"listener {listener.name}: the host {host!r} is unknown: {reason} "
             f"({setting.removesuffix('.port') + '.host' if setting.endswith('.port') else setting})"
         ) from None
     usable = {

@@ -20,11 +20,11 @@ def contradictions(
 ) -> Iterator[ConfigFinding]:
     """What stops the start, and for files also what does not. Plugins in `wrong` are left out: some of their values
     could not be taken."""
-    from leafcuttr.plugins.settings_views import plugin_settings
-
     for one in enabled:
         if one.name in wrong or not any(each.check_with_others or each.check_file for each in one.settings):
             continue
+        from leafcuttr.plugins.settings_views import plugin_settings
+
         view = plugin_settings(settings, one.name)
         for name in settings.given_names:
             row = settings.catalog.broker_setting(name)

@@ -1,6 +1,8 @@
 """Bridges to other MQTT brokers, as those of mosquitto: `mqtt.bridge.<name>.*`.
 
-settings    what can be set, and each bridge as the code uses it
+names       what settings of bridges are called
+settings    what can be set, as it is declared at each start
+options     how the options are read, and each bridge as the code uses it
 topics      which messages go over a bridge, and under which names
 relay       the packets of both sides, one to the other; no I/O
 local       the side of this broker: a stream that ends in the same process

@@ -13,8 +13,8 @@ import trio
 
 from leafcuttr_mqtt.bridge.counts import Counts
 from leafcuttr_mqtt.bridge.link import Link
+from leafcuttr_mqtt.bridge.options import Address, Bridge
 from leafcuttr_mqtt.bridge.relay import DOWN, UP, Here, Relay
-from leafcuttr_mqtt.bridge.settings import Address, Bridge
 from leafcuttr_mqtt.bridge.tls import client_context
 from leafcuttr_mqtt.bridge.topics import state_topic
 from leafcuttr_mqtt.messages import Message

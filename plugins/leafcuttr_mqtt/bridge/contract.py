@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from leafcuttr_mqtt.bridge.counts import Counts
-    from leafcuttr_mqtt.bridge.settings import Address, Bridge
+    from leafcuttr_mqtt.bridge.options import Address, Bridge
 
 
 class LiveBridge(Protocol):

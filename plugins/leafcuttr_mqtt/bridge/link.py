@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from leafcuttr_mqtt.bridge.local import LocalStream
+from leafcuttr_mqtt.bridge.options import Address, Bridge
 from leafcuttr_mqtt.bridge.relay import Cleared, NotAccepted, Relay, Stale
-from leafcuttr_mqtt.bridge.settings import Address, Bridge
 from leafcuttr_mqtt.packets.errors import PacketError
 from leafcuttr_mqtt.packets.reader import PacketReader
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from leafcuttr_mqtt.bridge.counts import NotOver
-from leafcuttr_mqtt.bridge.settings import Bridge
+from leafcuttr_mqtt.bridge.options import Bridge
 from leafcuttr_mqtt.bridge.topics import ALL_STATES, bridge_of
 from leafcuttr_mqtt.packets.errors import PacketError, protocol_error
 from leafcuttr_mqtt.packets.types import (

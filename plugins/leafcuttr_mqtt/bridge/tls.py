@@ -2,7 +2,8 @@
 
 import ssl
 
-from leafcuttr_mqtt.bridge.settings import PREFIX, Bridge
+from leafcuttr_mqtt.bridge.names import PREFIX
+from leafcuttr_mqtt.bridge.options import Bridge
 from leafcuttr_sdk.errors import PluginError
 
 

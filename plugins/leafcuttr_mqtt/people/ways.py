@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from leafcuttr_mqtt.bridge.settings import BRIDGE
+from leafcuttr_mqtt.bridge.names import BRIDGE
 from leafcuttr_mqtt.mapping.settings import EGRESS
 from leafcuttr_mqtt.people.current import running_of
 from leafcuttr_sdk.admin import Finding, HealthCheck

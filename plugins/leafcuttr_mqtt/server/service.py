@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from leafcuttr_mqtt.bridge.settings import read_bridges
+from leafcuttr_mqtt.bridge.options import read_bridges
 from leafcuttr_mqtt.mapping.settings import read_options as read_mapping_options
 from leafcuttr_mqtt.people.current import shown
 from leafcuttr_mqtt.server.authentication import Doorkeeper

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from leafcuttr_mqtt.bridge.counts import NotOver
-from leafcuttr_mqtt.bridge.settings import OPTIONS, read_bridges, settings
+from leafcuttr_mqtt.bridge.options import OPTIONS, read_bridges
+from leafcuttr_mqtt.bridge.settings import settings
 from leafcuttr_mqtt.session.types import DropReason
 from leafcuttr_sdk.testing import fixed_settings
 from support.pages import run_page

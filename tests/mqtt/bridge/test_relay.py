@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from leafcuttr_mqtt.bridge.options import Address, Bridge
 from leafcuttr_mqtt.bridge.relay import Cleared, Here, NotAccepted, Relay, Stale
-from leafcuttr_mqtt.bridge.settings import Address, Bridge
 from leafcuttr_mqtt.bridge.topics import parse_rule
 from leafcuttr_mqtt.packets.errors import PacketError
 from leafcuttr_mqtt.packets.reader import PacketReader

@@ -10,7 +10,7 @@ import pytest
 import trio
 import trustme
 
-from leafcuttr_mqtt.bridge.settings import Bridge, read_bridges
+from leafcuttr_mqtt.bridge.options import Bridge, read_bridges
 from leafcuttr_mqtt.bridge.settings import settings as all_settings
 from leafcuttr_mqtt.bridge.tls import client_context
 from leafcuttr_sdk.errors import PluginError

@@ -3,8 +3,7 @@
 No folder is made or renamed meanwhile, so the names of all of them are synced at once.
 """
 
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +11,7 @@ from leafcuttr.log.files.failed_sync import SyncFailedError, mark, sync_director
 from leafcuttr.log.log import Log
 from leafcuttr.log.upkeep.soft_checkpoint import StateRecord, remove_old_snapshots
 from leafcuttr_sdk import TopicPartition
+from leafcuttr_sdk.trouble import import_late
 
 _SYNCERS: Final = 8  # syncs at once: file systems commit those of several files together
 
@@ -23,7 +23,7 @@ def close_logs(
     record: StateRecord,
 ) -> bool:
     """Sync and close every log of the directory, and take the lines of those that have changed into the record; whether
-    all of them could be synced. Blocks. Raises OSError if the directory cannot be opened."""
+    all of them could be synced. Blocks. Raises OSError if the directory cannot be opened, or no file can be."""
     open_logs = [(name, log) for name, log in logs.items() if log.offline is None]
     changed = [(name, log) for name, log in open_logs if record.changed(name, log)]
     touched = {name for name, _ in changed}
@@ -36,8 +36,7 @@ def close_logs(
         or (log.segments and log.segments[-1].unsealed)  # synced and recorded, but as one that goes on
     ]
     fine = _sync_folder_names(directory, unsynced)
-    with ThreadPoolExecutor(_SYNCERS) as pool:
-        fine = all(list(pool.map(_finish, [log for log in unsynced if not log.sync_failed]))) and fine
+    fine = _finish_all([log for log in unsynced if not log.sync_failed]) and fine
     for name, log in open_logs:
         if fine and record.changed(name, log):
             record.take(name, log, ids[name])
@@ -61,6 +60,18 @@ def _sync_folder_names(directory: Path, logs: list[Log]) -> bool:
             log.handle_failed_sync(error)
         return False
     return True
+
+
+def _finish_all(logs: Sequence[Log]) -> bool:
+    """`_finish` for each, several at once; whether all of them worked. Raises OSError if no file can be opened."""
+    if len(logs) <= 1:
+        return all(map(_finish, logs))
+    # Only a stop needs this: it is not kept in memory for that.
+    logs[0].resources.descriptors.opening(lambda: import_late("concurrent.futures.thread"))
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(_SYNCERS, len(logs))) as pool:
+        return all(list(pool.map(_finish, logs)))
 
 
 def _finish(log: Log) -> bool:
