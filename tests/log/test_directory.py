@@ -115,15 +115,15 @@ def test_a_clean_stop_records_nothing_of_a_log_whose_sync_has_failed(tmp_path: P
     assert (state.clean, set(state.partitions)) == (True, {second.topic_partition, third.topic_partition})
 
 
-def fsync_of(monkeypatch: pytest.MonkeyPatch, directory: Path, *, fails: bool) -> list[str]:
-    """What is forced to disk from now on, by its path; with `fails` the first try to do so with the names in the
-    directory fails."""
+def fsync_of(monkeypatch: pytest.MonkeyPatch, place: Path, *, fails: bool) -> list[str]:
+    """What is forced to disk from now on, by its path; with `fails` the first try to do so with this directory, or
+    file, fails."""
     synced: list[str] = []
 
     def recorded(real: Callable[[int], None], descriptor: int) -> None:
         path = str(Path(f"/proc/self/fd/{descriptor}").readlink())
         synced.append(path)
-        if fails and path == str(directory) and synced.count(path) == 1:
+        if fails and path == str(place) and synced.count(path) == 1:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         real(descriptor)
 
@@ -162,6 +162,18 @@ def test_where_the_names_of_folders_cannot_be_synced_the_stop_is_not_clean(
     assert not any(path.startswith((f"{tmp_path}/t-1/", f"{tmp_path}/t-2/")) for path in synced)
     assert [log.sync_failed for log in directory.logs.values()] == [False, True, True]
     assert [is_marked(tmp_path / f"t-{number}") for number in range(3)] == [False, True, True]
+    assert not (tmp_path / CLEAN_SHUTDOWN).exists()
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_where_one_log_cannot_be_synced_the_stop_is_not_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    directory = opened(tmp_path)
+    make(directory, *map(spec, range(partitions)))
+    fsync_of(monkeypatch, tmp_path / "t-0" / f"{0:020d}.log", fails=True)
+    assert not directory.close()
+    assert [log.sync_failed for log in directory.logs.values()] == [True] + [False] * (partitions - 1)
     assert not (tmp_path / CLEAN_SHUTDOWN).exists()
 
 

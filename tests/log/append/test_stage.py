@@ -143,10 +143,10 @@ def test_a_read_only_view_is_not_written_to(tmp_path: Path) -> None:
 @pytest.mark.parametrize("check", ["ends", "off"])
 def test_a_header_cannot_claim_more_records_than_the_bytes_hold(tmp_path: Path, check: str) -> None:
     """By the header alone: neither a worker nor the records are needed to say so."""
-    smallest = encode_batch([Record(i, NOW, None, None) for i in range(3)])
-    assert len(smallest) == HEADER_SIZE + 3 * MIN_RECORD
+    smallest = encode_batch([Record(i, NOW, None, None) for i in range(10)])
+    assert len(smallest) == HEADER_SIZE + 10 * MIN_RECORD
     assert refusal(tmp_path / "as many", smallest, lc_records_check=check) is None
-    for claimed in (4, CHECKED_AT_ONCE + 1):
+    for claimed in (11, CHECKED_AT_ONCE + 1):
         data = patched(patched(smallest, ">i", 57, claimed), ">i", 23, claimed - 1)
         error = refusal(tmp_path / str(claimed), data, lc_records_check=check)
         assert isinstance(error, InvalidRecord)
