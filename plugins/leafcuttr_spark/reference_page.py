@@ -7,11 +7,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from leafcuttr_spark.formats.decoding import plan_format
+from leafcuttr_spark.formats.options import FormatOptions
+from leafcuttr_spark.formats.types import ddl
 from leafcuttr_spark.options import Option, Query
 from leafcuttr_spark.sink.options import OPTIONS as SINK
-from leafcuttr_spark.source.options import COLUMNS, HEADERS
+from leafcuttr_spark.source.options import ALL_COLUMNS
 from leafcuttr_spark.source.options import OPTIONS as SOURCE
-from leafcuttr_spark.source.rows import ddl_of
+from leafcuttr_spark.source.rows import RowPlan
 
 _HEAD: Final = """\
 # Topics on Spark: options
@@ -30,8 +33,11 @@ The names are those of Spark's own Kafka connector. Its options that have no mea
 _COLUMNS: Final = """
 ### Columns
 
-`headers` is there if `includeHeaders` or `columns` says so. `timestampType` is 0 for the producer's time, 1 for the
-broker's. Times that Spark cannot hold are its first and its last.
+`key` and `value` have the type that their format and schema say; null stays null. `error` has one line for a record
+whose key or value cannot be decoded, which is null then; without this column the first such record fails the query.
+`keyBytes` and `valueBytes` are the bytes as they came. These three and `headers` are there if `columns` names them,
+`headers` with `includeHeaders` too. `timestampType` is 0 for the producer's time, 1 for the broker's. Times of records
+that Spark cannot hold are its first and its last.
 
 """
 _OFFSETS: Final = """
@@ -90,9 +96,11 @@ def _table(options: Iterable[Option], *, with_query: bool) -> Iterator[str]:
 
 def _columns() -> Iterator[str]:
     yield "| Column | Type |\n|---|---|\n"
-    for column in ddl_of((*COLUMNS, HEADERS)).split(", ", len(COLUMNS)):
-        name, _, type_ = column.partition(" ")
-        yield f"| `{name}` | `{type_}` |\n"
+    bytes_ = FormatOptions()
+    for field in RowPlan(
+        ALL_COLUMNS, plan_format(bytes_, "key", ()), plan_format(bytes_, "value", ())
+    ).schema:
+        yield f"| `{field.name}` | `{ddl(field.type)}` |\n"
 
 
 if __name__ == "__main__":

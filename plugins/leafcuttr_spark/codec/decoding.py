@@ -53,6 +53,20 @@ class Columns(NamedTuple):
     headers: pa.Array | None
     """Lists of structs of `key` and `value`; null where a record has none."""
 
+    def part(self, begin: int, end: int) -> "Columns":
+        """Some of them, without a copy."""
+        keys, values, headers = (
+            None if each is None else each[begin:end] for each in (self.keys, self.values, self.headers)
+        )
+        return Columns(
+            self.offsets[begin:end],
+            self.timestamps[begin:end],
+            self.timestamp_types[begin:end],
+            keys,
+            values,
+            headers,
+        )
+
 
 @dataclass(frozen=True)
 class Wanted:

@@ -7,9 +7,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from leafcuttr_sdk.types import TopicPartition
+from leafcuttr_spark.formats.options import (
+    REGISTRY_OPTIONS,
+    REGISTRY_PREFIX,
+    FormatOptions,
+    format_options_table,
+    read_format,
+)
 from leafcuttr_spark.options import (
     Option,
     OptionError,
@@ -22,6 +29,10 @@ from leafcuttr_spark.options import (
 
 COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 HEADERS: Final = "headers"
+ERROR: Final = "error"
+KEY_BYTES: Final = "keyBytes"
+VALUE_BYTES: Final = "valueBytes"
+ALL_COLUMNS: Final = (*COLUMNS, HEADERS, ERROR, KEY_BYTES, VALUE_BYTES)
 
 _OFFSETS: Final = '{"topic": {"0": 23, "1": -2}}'
 _LATEST, _EARLIEST = -1, -2
@@ -47,8 +58,8 @@ OPTIONS: Final = (
         "columns",
         "names, separated by commas",
         ", ".join(COLUMNS),
-        "Which columns rows have, in this order. What is left out is neither decoded nor copied. Not of Spark's"
-        " connector.",
+        f"Which columns rows have, in this order; {HEADERS}, {ERROR}, {KEY_BYTES} and {VALUE_BYTES} too. What is left"
+        " out is neither decoded nor copied. Not of Spark's connector.",
     ),
     Option(
         "includeHeaders",
@@ -56,6 +67,9 @@ OPTIONS: Final = (
         "false",
         "Whether there is a column `headers` too, unless `columns` says so.",
     ),
+    *format_options_table("value"),
+    *format_options_table("key"),
+    *REGISTRY_OPTIONS,
     Option(
         "startingOffsets",
         f"`earliest`, `latest`, or `{_OFFSETS}`",
@@ -161,8 +175,8 @@ OPTIONS: Final = (
 _REFUSED: Final = {
     "auto.offset.reset": "startingOffsets says where a query begins",
     "enable.auto.commit": "the checkpoint has the offsets",
-    "key.deserializer": "keys are bytes; cast or decode the column",
-    "value.deserializer": "values are bytes; cast or decode the column",
+    "key.deserializer": "key.format says what keys are",
+    "value.deserializer": "value.format says what values are",
     "interceptor.classes": "classes of Java cannot be run",
 }
 
@@ -207,6 +221,8 @@ class SourceOptions:
     columns: tuple[str, ...]
     starting: Bound
     ending: Bound
+    key_format: FormatOptions = field(default_factory=FormatOptions)
+    value_format: FormatOptions = field(default_factory=FormatOptions)
     late_start_fails: bool = True
     """`startingOffsetsByTimestampStrategy`."""
     fail_on_data_loss: bool = True
@@ -220,15 +236,60 @@ class SourceOptions:
     fetch_bytes: int = 4 << 20
     poll_timeout_s: float = 120.0
 
+    @property
+    def needs_keys(self) -> bool:
+        return not {"key", KEY_BYTES}.isdisjoint(self.columns)
 
-def columns_of(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """The columns alone, before it is known for which kind of query. Raises OptionError."""
-    return _columns(Values(sorted_out(given, OPTIONS)[0], OPTIONS))
+    @property
+    def needs_values(self) -> bool:
+        return not {"value", VALUE_BYTES}.isdisjoint(self.columns)
+
+    @property
+    def needs_headers(self) -> bool:
+        """For a column, or because they have the ids of schemas."""
+        return (
+            HEADERS in self.columns
+            or ("key" in self.columns and self.key_format.needs_headers)
+            or ("value" in self.columns and self.value_format.needs_headers)
+        )
+
+
+class RowOptions(NamedTuple):
+    """What of the options says which columns rows have."""
+
+    columns: tuple[str, ...]
+    topics: tuple[str, ...]
+    """Those that are named."""
+    key_format: FormatOptions
+    value_format: FormatOptions
+
+
+def row_options(given: Mapping[str, Any]) -> RowOptions:
+    """These alone, before it is known for which kind of query. Raises OptionError."""
+    others, registry = _divided(given)
+    values = Values(sorted_out(others, OPTIONS)[0], OPTIONS)
+    subscription = _subscription(values)
+    topics = subscription.topics or tuple(sorted({one.topic for one in subscription.partitions}))
+    key, value = _formats(values, registry)
+    return RowOptions(_columns(values), topics, key, value)
+
+
+def _divided(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The settings of the client of a registry by themselves."""
+    registry = {
+        name.lower(): str(value) for name, value in given.items() if name.lower().startswith(REGISTRY_PREFIX)
+    }
+    return {name: value for name, value in given.items() if name.lower() not in registry}, registry
+
+
+def _formats(values: Values, registry: Mapping[str, str]) -> tuple[FormatOptions, FormatOptions]:
+    return read_format(values, "key", registry), read_format(values, "value", registry)
 
 
 def source_options(given: Mapping[str, Any], query: Query) -> SourceOptions:
     """Raises OptionError."""
-    values, client = client_options(given, OPTIONS, _REFUSED)
+    others, registry = _divided(given)
+    values, client = client_options(others, OPTIONS, _REFUSED)
     for option in OPTIONS:
         if query not in option.query and values.has(option.name) and option.query is Query.BATCH:
             raise OptionError(f"the option {option.name} is for batches, and this is a stream")
@@ -240,12 +301,15 @@ def source_options(given: Mapping[str, Any], query: Query) -> SourceOptions:
         raise values.wrong("maxTriggerDelay", "a time with its unit, such as 15m")
     starting, ending = _starting(values, query), _ending(values)
     _compare(starting, ending)
+    key_format, value_format = _formats(values, registry)
     return SourceOptions(
         client=client,
         subscription=_subscription(values),
         columns=_columns(values),
         starting=starting,
         ending=ending,
+        key_format=key_format,
+        value_format=value_format,
         late_start_fails=values.one_of("startingOffsetsByTimestampStrategy", "error", ("error", "latest"))
         == "error",
         fail_on_data_loss=values.boolean("failOnDataLoss", True),
@@ -308,7 +372,7 @@ def _partition(number: Any) -> int:
 def _columns(values: Values) -> tuple[str, ...]:
     if not values.has("columns"):
         return (*COLUMNS, HEADERS) if values.boolean("includeHeaders", False) else COLUMNS
-    known = {name.lower(): name for name in (*COLUMNS, HEADERS)}
+    known = {name.lower(): name for name in ALL_COLUMNS}
     names = [part.strip().lower() for part in values.text("columns").split(",")]
     if not names or len(set(names)) < len(names) or not known.keys() >= set(names):
         raise values.wrong("columns", f"{', '.join(known.values())}, each at most once")

@@ -9,7 +9,7 @@ from leafcuttr_sdk.peers import PeerRead
 from leafcuttr_spark.codec.decoding import Columns, Wanted, decode
 from leafcuttr_spark.source.cluster import ClusterView
 from leafcuttr_spark.source.losses import Report, Span, reporter
-from leafcuttr_spark.source.options import HEADERS, SourceOptions
+from leafcuttr_spark.source.options import SourceOptions
 
 _AHEAD_BYTES = 16 << 20
 """What is fetched and not decoded yet, at most."""
@@ -64,13 +64,12 @@ class _Reading:
             self._go_on(read.error)
 
     def _wanted(self) -> Wanted:
-        columns = self._options.columns
         return Wanted(
             first=self._at,
             end=self._end,
-            keys="key" in columns,
-            values="value" in columns,
-            headers=HEADERS in columns,
+            keys=self._options.needs_keys,
+            values=self._options.needs_values,
+            headers=self._options.needs_headers,
             check_crcs=self._options.check_crcs,
         )
 

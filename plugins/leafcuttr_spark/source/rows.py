@@ -1,75 +1,140 @@
-"""Columns of records to the rows that Spark gets, with the names and types of its Kafka connector."""
+"""Columns of records to the rows that Spark gets, with the names of its Kafka connector; keys and values are decoded by
+their formats."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
+from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.types import TopicPartition
 from leafcuttr_spark.codec.decoding import Columns
-from leafcuttr_spark.codec.headers import HEADERS
+from leafcuttr_spark.codec.headers import HEADERS as HEADERS_TYPE
 from leafcuttr_spark.codec.varints import Longs
+from leafcuttr_spark.formats.decoding import FieldDecoder, FormatPlan, plan_format
+from leafcuttr_spark.formats.types import TIMESTAMP, columns_ddl
+from leafcuttr_spark.source.options import ERROR, HEADERS, KEY_BYTES, VALUE_BYTES, RowOptions
 
-_DDL: Final = {
-    "key": "binary",
-    "value": "binary",
-    "topic": "string",
-    "partition": "int",
-    "offset": "bigint",
-    "timestamp": "timestamp",
-    "timestampType": "int",
-    "headers": "array<struct<key: string, value: binary>>",
-}
-_MICROSECONDS: Final = pa.timestamp("us", "UTC")
 _LAST_MS: Final = (1 << 63) // 1000 - 1
 """Times of records are longs of milliseconds, those of Spark of microseconds."""
 
 Make = Callable[[Columns, TopicPartition], pa.Array]
 
 
-def ddl_of(names: Iterable[str]) -> str:
-    """The schema as Spark's DDL."""
-    return ", ".join(f"{name} {_DDL[name]}" for name in names)
+class DecodeError(PluginError):
+    """A key or value that is not of its format, where there is no column for it."""
 
 
-def record_batches(
-    found: Iterable[Columns], of: TopicPartition, names: tuple[str, ...]
-) -> Iterator[pa.RecordBatch]:
-    """The columns of these names."""
-    schema = schema_of(names)
-    for columns in found:
-        yield pa.RecordBatch.from_arrays([_MAKERS[name](columns, of) for name in names], schema=schema)
+@dataclass(frozen=True)
+class RowPlan:
+    """The columns of a query and what is in them. Can be pickled."""
+
+    columns: tuple[str, ...]
+    key: FormatPlan
+    value: FormatPlan
+
+    @property
+    def schema(self) -> pa.Schema:
+        """As Arrow has it."""
+        types = _TYPES | {"key": self.key.type, "value": self.value.type}
+        return pa.schema([pa.field(name, types[name]) for name in self.columns])
+
+    @property
+    def ddl(self) -> str:
+        """The same as Spark's DDL."""
+        return columns_ddl((field.name, field.type) for field in self.schema)
 
 
-def schema_of(names: Iterable[str]) -> pa.Schema:
-    """The same schema as Arrow's."""
-    return pa.schema([pa.field(name, _TYPES[name]) for name in names])
+def row_plan(options: RowOptions) -> RowPlan:
+    """Asks a registry for the schemas that are not given. Raises OptionError."""
+    return RowPlan(
+        options.columns,
+        plan_format(options.key_format, "key", options.topics),
+        plan_format(options.value_format, "value", options.topics),
+    )
+
+
+class RowMaker:
+    """Makes the rows of one task."""
+
+    def __init__(self, plan: RowPlan) -> None:
+        self._plan = plan
+        self._schema = plan.schema
+        self._key, self._value = FieldDecoder(plan.key), FieldDecoder(plan.value)
+        fields = [
+            plan.key if "key" in plan.columns else None,
+            plan.value if "value" in plan.columns else None,
+        ]
+        self._at_once = min((each.rows_at_once for each in fields if each is not None), default=None)
+
+    def batches(self, found: Iterable[Columns], of: TopicPartition) -> Iterator[pa.RecordBatch]:
+        """Raises DecodeError."""
+        for columns in found:
+            for part in _parts(columns, self._at_once):
+                yield self._batch(part, of)
+
+    def _batch(self, columns: Columns, of: TopicPartition) -> pa.RecordBatch:
+        made: dict[str, pa.Array] = {}
+        errors: dict[int, str] = {}
+        for name, decoder, data in (("key", self._key, columns.keys), ("value", self._value, columns.values)):
+            if name not in self._plan.columns:
+                continue
+            made[name], bad = decoder.decode(data, columns.headers)
+            for row, line in bad.items():
+                errors[row] = f"{errors[row]}; {name}: {line}" if row in errors else f"{name}: {line}"
+        if ERROR in self._plan.columns:
+            made[ERROR] = _lines(errors, len(columns.offsets))
+        elif errors:
+            row = min(errors)
+            raise DecodeError(
+                f"{of}: the record at offset {columns.offsets[row]} cannot be decoded: {errors[row]}; with a column"
+                " error the query goes on"
+            )
+        arrays = [made[name] if name in made else _MAKERS[name](columns, of) for name in self._plan.columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _parts(columns: Columns, at_once: int | None) -> Iterator[Columns]:
+    count = len(columns.offsets)
+    if at_once is None or count <= at_once:
+        yield columns
+        return
+    for at in range(0, count, at_once):
+        yield columns.part(at, at + at_once)
+
+
+def _lines(errors: dict[int, str], count: int) -> pa.Array:
+    if not errors:
+        return pa.nulls(count, pa.string())
+    return pa.array([errors.get(row) for row in range(count)], pa.string())
 
 
 def _timestamps(milliseconds: Longs) -> pa.Array:
     """Times that Spark cannot hold become the first or last that it can."""
     micros = np.clip(milliseconds, -_LAST_MS, _LAST_MS) * 1000
-    return pa.Array.from_buffers(_MICROSECONDS, len(micros), [None, pa.py_buffer(micros)])
+    return pa.Array.from_buffers(TIMESTAMP, len(micros), [None, pa.py_buffer(micros)])
 
 
 _MAKERS: Final[dict[str, Make]] = {
-    "key": lambda columns, of: columns.keys,
-    "value": lambda columns, of: columns.values,
+    KEY_BYTES: lambda columns, of: columns.keys,
+    VALUE_BYTES: lambda columns, of: columns.values,
     "topic": lambda columns, of: pa.repeat(of.topic, len(columns.offsets)),
     "partition": lambda columns, of: pa.array(np.full(len(columns.offsets), of.partition, np.int32)),
     "offset": lambda columns, of: pa.array(columns.offsets),
     "timestamp": lambda columns, of: _timestamps(columns.timestamps),
     "timestampType": lambda columns, of: pa.array(columns.timestamp_types),
-    "headers": lambda columns, of: columns.headers,
+    HEADERS: lambda columns, of: columns.headers,
 }
 _TYPES: Final = {
-    "key": pa.binary(),
-    "value": pa.binary(),
     "topic": pa.string(),
     "partition": pa.int32(),
     "offset": pa.int64(),
-    "timestamp": _MICROSECONDS,
+    "timestamp": TIMESTAMP,
     "timestampType": pa.int32(),
-    "headers": HEADERS,
+    HEADERS: HEADERS_TYPE,
+    ERROR: pa.string(),
+    KEY_BYTES: pa.binary(),
+    VALUE_BYTES: pa.binary(),
 }

@@ -26,10 +26,10 @@ from leafcuttr_spark.source.admission import Patience, admitted
 from leafcuttr_spark.source.cluster import ClusterView
 from leafcuttr_spark.source.losses import Span, next_positions, reporter, spans_between
 from leafcuttr_spark.source.offsets import Positions, positions_of
-from leafcuttr_spark.source.options import SourceOptions, columns_of, source_options
+from leafcuttr_spark.source.options import SourceOptions, row_options, source_options
 from leafcuttr_spark.source.ranges import divided
 from leafcuttr_spark.source.reading import read_span
-from leafcuttr_spark.source.rows import ddl_of, record_batches
+from leafcuttr_spark.source.rows import RowMaker, RowPlan, row_plan
 from leafcuttr_spark.source.starting import first_offsets, last_offsets
 from leafcuttr_spark.spark.peers import peer_of
 
@@ -49,22 +49,32 @@ class SpanPartition(InputPartition):
 class TopicSource(DataSource):
     """Registered as `leafcuttr`. Raises OptionError for options that cannot be used, before anything is read."""
 
+    _plan: RowPlan | None = None
+    """Made by `schema`, and pickled with it: a schema of a registry is requested once for a query."""
+
     @classmethod
     def name(cls) -> str:
         return "leafcuttr"
 
     def schema(self) -> str:
-        return ddl_of(columns_of(dict(self.options)))
+        self._plan = row_plan(row_options(dict(self.options)))
+        return self._plan.ddl
 
     def reader(self, schema: "StructType") -> "BatchReader":
         options = source_options(dict(self.options), Query.BATCH)
-        _check_schema(schema, options)
-        return BatchReader(options)
+        return BatchReader(options, self._planned(schema, options))
 
     def streamReader(self, schema: "StructType") -> "StreamReader":
         options = source_options(dict(self.options), Query.STREAM)
-        _check_schema(schema, options)
-        return StreamReader(options)
+        return StreamReader(options, self._planned(schema, options))
+
+    def _planned(self, schema: "StructType", options: SourceOptions) -> RowPlan:
+        if tuple(schema.names) != options.columns:
+            raise OptionError(
+                f"the source has the columns {', '.join(options.columns)}; the option columns chooses among them, a"
+                " schema cannot be given"
+            )
+        return self._plan or row_plan(row_options(dict(self.options)))
 
     def writer(self, schema: "StructType", overwrite: bool) -> Any:
         raise OptionError(_NO_WRITER)
@@ -79,19 +89,12 @@ _NO_WRITER = (
 )
 
 
-def _check_schema(schema: "StructType", options: SourceOptions) -> None:
-    if tuple(schema.names) != options.columns:
-        raise OptionError(
-            f"the source has the columns {', '.join(options.columns)}; the option columns chooses among them, a schema"
-            " cannot be given"
-        )
-
-
 class _Reader:
     """What both readers have."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, plan: RowPlan) -> None:
         self.options = options
+        self.plan = plan
 
     def cluster(self) -> ClusterView:
         return ClusterView(peer_of(self.options.client), committed=self.options.committed)
@@ -106,7 +109,7 @@ class _Reader:
             return iter(())
         span = partition.span
         columns = read_span(peer_of(self.options.client), span, self.options)
-        return record_batches(columns, span.partition, self.options.columns)
+        return RowMaker(self.plan).batches(columns, span.partition)
 
 
 class BatchReader(_Reader, DataSourceReader):
@@ -129,8 +132,8 @@ class BatchReader(_Reader, DataSourceReader):
 class StreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One micro-batch after the other. The offsets are `Positions` as JSON."""
 
-    def __init__(self, options: SourceOptions) -> None:
-        super().__init__(options)
+    def __init__(self, options: SourceOptions, plan: RowPlan) -> None:
+        super().__init__(options, plan)
         self._last: Positions | None = None
         """With the trigger AvailableNow: where the stream ends."""
         self._patience = Patience(options.min_offsets, options.max_delay_s)

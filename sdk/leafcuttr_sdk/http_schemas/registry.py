@@ -170,6 +170,15 @@ class HttpRegistry:
         assert found is not None
         return found
 
+    def formatted(self, id: int, how: str, subject: str | None = None) -> str:
+        """The text of a schema in another form: of Protobuf `serialized`, base64 of its descriptor. Where the registry
+        has no such form, it is the text as it was registered. Not remembered. Raises SchemaNotFoundError,
+        SchemaProviderError."""
+        query = {"format": how} | ({} if subject is None else {"subject": subject})
+        body, address = self._request("GET", f"/schemas/ids/{id}?{urlencode(query)}")
+        given = {**_mapping(body), "id": id} if isinstance(body, dict) else body
+        return self._told(answers.schema, given, address).text
+
     # --- how ------------------------------------------------------------------------------------------------
 
     def _by_id(self, id: int, subject: str | None) -> RegisteredSchema:

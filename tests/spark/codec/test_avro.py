@@ -115,7 +115,8 @@ def test_damaged_values(record: tuple[Any, st.SearchStrategy[Any]], data: st.Dat
     except AvroValueError:
         return
     rest = io.BytesIO(value[len(FRONT) :])
-    assert found == [fastavro.schemaless_reader(rest, fastavro.parse_schema(schema))]
+    # As texts: a number that is none is not equal to itself.
+    assert repr(found) == repr([fastavro.schemaless_reader(rest, fastavro.parse_schema(schema))])
     assert not rest.read()
 
 
