@@ -83,7 +83,7 @@ def ddl(type_: pa.DataType) -> str:
 
 def columns_ddl(columns: Iterable[tuple[str, pa.DataType]]) -> str:
     """Of fields, or of the columns of a table."""
-    return ", ".join(f"{_quoted(name)}: {ddl(type_)}" for name, type_ in columns)
+    return ", ".join(f"{_quoted(name)} {ddl(type_)}" for name, type_ in columns)
 
 
 def _quoted(name: str) -> str:

@@ -59,7 +59,7 @@ def test_only_the_columns_of_these_names_in_their_order() -> None:
     (row,) = rows(encode_batch([Record(0, 5, b"k", b"v")]), ("offset", "value"))
     assert list(row.items()) == [("offset", 0), ("value", b"v")]
     found = plan(("offset", "headers"))
-    assert found.ddl == "`offset`: bigint, `headers`: array<struct<`key`: string, `value`: binary>>"
+    assert found.ddl == "`offset` bigint, `headers` array<struct<`key` string, `value` binary>>"
     assert plan(("offset", "value")).schema == pa.schema([("offset", pa.int64()), ("value", pa.binary())])
 
 
@@ -84,7 +84,7 @@ def test_keys_and_values_are_decoded() -> None:
     )
     names = ("key", "value", "error", "valueBytes", "keyBytes")
     made = plan(names, **NUMBERS)
-    assert made.ddl.startswith("`key`: string, `value`: struct<`n`: int>, `error`: string,")
+    assert made.ddl.startswith("`key` string, `value` struct<`n` int>, `error` string,")
     (found,) = RowMaker(pickle.loads(pickle.dumps(made))).batches(decode(batch, Wanted()), ORDERS)
     good, bad, null = found.to_pylist()
     assert good == {
