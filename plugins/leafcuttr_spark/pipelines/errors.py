@@ -42,3 +42,7 @@ class PipelineError(Exception):
         self.line = line
         self.file = file
         super().__init__(Fault(line, step or "", message).text(file))
+
+
+class DeadLetterLimitError(PipelineError):
+    """More dead letters than the pipeline allows."""

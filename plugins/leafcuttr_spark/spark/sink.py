@@ -40,6 +40,13 @@ if TYPE_CHECKING:
 LOGGER: Final = logging.getLogger("leafcuttr.spark")
 
 Written = dict[TopicPartition, int]
+Flushed = Callable[[MicroBatch, Mapping[TopicPartition, int]], None]
+"""Called with the batch, and how many records it has in each partition."""
+
+
+def _nothing(this: MicroBatch, written: Mapping[TopicPartition, int]) -> None:
+    pass
+
 
 _WRITTEN_DDL: Final = "topic string, partition int, records bigint"
 
@@ -58,22 +65,32 @@ class TopicSink:
         self._last: MicroBatch | None = None
 
     def __call__(self, frame: "DataFrame", batch: int) -> None:
-        if not self._options.exactly_once:
-            _write(frame, self._options, None)
-            return
+        self.write(frame, batch, _nothing)
+
+    def write(self, frame: "DataFrame", batch: int, flushed: Flushed) -> None:
+        """Write it, and call `flushed` once all records are acknowledged and before they are committed: what that
+        raises aborts the transaction and fails the batch. It is not called for a batch that is skipped."""
         spark = frame.sparkSession
-        this = _micro_batch(spark, batch)
+        this = micro_batch(spark, batch)
+        if not self._options.exactly_once:
+            flushed(this, _write(frame, self._options, None))
+            return
         try:
             owner = self._owner_of(spark, this)
             if is_done(this, self._last):
                 LOGGER.info("batch %d of query %s is written already: skipped", this.batch, this.query)
                 return
-            written = _in_transaction(frame, self._options, owner, this)
+            written = _in_transaction(frame, self._options, owner, this, flushed)
         except BaseException as error:
             self._forget(error)
             raise
         if written:
             self._last = this
+
+    def close(self) -> None:
+        """The sink is not used any more."""
+        self._owner, self._last = None, None
+        self._stack.close()
 
     def _owner_of(self, spark: "SparkSession", this: MicroBatch) -> TransactionOwner:
         """With the first batch the transactional id is taken over, which ends what an earlier run has left; only then
@@ -108,7 +125,7 @@ def write_topics(frame: "DataFrame", options: Mapping[str, Any]) -> dict[str, in
         _check_session(frame.sparkSession)
         transactional_id = checked.transactional_id or f"leafcuttr-spark-{uuid.uuid4()}"
         with peer_of(checked.client).owner(transactional_id, timeout_ms=checked.timeout_ms) as owner:
-            written = _in_transaction(frame, checked, owner, None)
+            written = _in_transaction(frame, checked, owner, None, _nothing)
     else:
         written = _write(frame, checked, None)
     totals: dict[str, int] = {}
@@ -118,10 +135,16 @@ def write_topics(frame: "DataFrame", options: Mapping[str, Any]) -> dict[str, in
 
 
 def _in_transaction(
-    frame: "DataFrame", options: SinkOptions, owner: TransactionOwner, this: MicroBatch | None
+    frame: "DataFrame",
+    options: SinkOptions,
+    owner: TransactionOwner,
+    this: MicroBatch | None,
+    flushed: Flushed,
 ) -> Written:
     shared = owner.begin()
     written = _write(frame, options, shared)
+    if this is not None:
+        flushed(this, written)
     if not written:
         owner.abort()
         return written
@@ -142,7 +165,8 @@ def _check_session(spark: "SparkSession") -> None:
         )
 
 
-def _micro_batch(spark: "SparkSession", batch: int) -> MicroBatch:
+def micro_batch(spark: "SparkSession", batch: int) -> MicroBatch:
+    """Within a function of `foreachBatch`: which batch of which query it is. Raises OptionError elsewhere."""
     query = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
     if query is None:
         raise OptionError("TopicSink is for writeStream.foreachBatch; write_topics writes a batch")

@@ -32,9 +32,9 @@ def dies_at(point: str, number: str) -> None:
             die()
         return written
 
-    def within(frame: Any, options: Any, owner: Any, this: Any) -> Any:
+    def within(frame: Any, options: Any, owner: Any, this: Any, flushed: Any) -> Any:
         now["batch"] = str(this.batch)
-        written = in_transaction(frame, options, owner, this)
+        written = in_transaction(frame, options, owner, this, flushed)
         if point == "committed" and now["batch"] == number:
             die()
         return written

@@ -1,4 +1,4 @@
-"""A session of Spark for all tests of this folder, and topics for them. Without Spark and Java they are skipped."""
+"""A session of Spark for all tests that need one, and topics for them. Without Spark and Java they are skipped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KAFKA = "3.9.1"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "tests/spark/spark/" in str(item.path):
+        if any(f"tests/spark/{folder}/" in str(item.path) for folder in ("spark", "running")):
             item.add_marker(pytest.mark.long)
 
 

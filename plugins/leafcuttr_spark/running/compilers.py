@@ -1,0 +1,9 @@
+"""Which function compiles which operation."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from leafcuttr_spark.running.compiling import Compiler
+from leafcuttr_spark.running.stateless import columns, graph
+
+COMPILERS: Final[Mapping[type[Any], Compiler]] = {**columns.COMPILERS, **graph.COMPILERS}

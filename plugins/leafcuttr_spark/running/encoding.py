@@ -1,0 +1,137 @@
+# PySpark is not installed where types are checked.
+# pyright: reportMissingImports=false, reportCallIssue=false, reportArgumentType=false
+"""Rows of frames to records of topics: key, value, headers, topic and partition as expressions.
+
+Text, bytes and JSON are Spark's own expressions.
+"""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.model import Encoding, TopicTarget
+from leafcuttr_spark.running.attempts import Expression, expression
+from leafcuttr_spark.running.rows import DELETED, HEADERS_DDL, column, quoted, user_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+KEY, HEADERS = "key", "headers"
+
+
+def record_fields(frame: "DataFrame", target: TopicTarget, part: str) -> dict[str, Expression]:
+    """The columns topic, partition, key, value and headers of a row. Raises PipelineError."""
+    names = user_columns(frame)
+    has_headers = HEADERS in names and _is_headers(frame, HEADERS)
+    key, key_columns = _key(frame, target, part)
+    left = [
+        name
+        for name in names
+        if name not in (*key_columns, target.topic_column) and not (name == HEADERS and has_headers)
+    ]
+    value = _encoded(frame, target.value, list(target.value.columns) or left, part, "value")
+    if DELETED in frame.columns:
+        value = value._replace(column=f.when(~f.coalesce(f.col(DELETED), f.lit(False)), value.column))
+    return {
+        "topic": _topic(target),
+        "partition": _partition(target),
+        "key": key,
+        "value": value,
+        "headers": _headers(target, has_headers),
+    }
+
+
+def _topic(target: TopicTarget) -> Expression:
+    if target.topic is not None:
+        return Expression(f.lit(target.topic), "topic", is_safe=True)
+    assert target.topic_column is not None
+    named = column(target.topic_column).cast("string")
+    none = f.raise_error(f.lit(f"a row has no topic: its column {target.topic_column} is null"))
+    return Expression(f.coalesce(named, none), f"topic: {target.topic_column}")
+
+
+def _partition(target: TopicTarget) -> Expression:
+    if target.partition is None:
+        return Expression(f.lit(None).cast("int"), "partition", is_safe=True)
+    found = expression(target.partition)
+    return Expression(found.column.cast("int"), f"partition: {target.partition}")
+
+
+def _key(frame: "DataFrame", target: TopicTarget, part: str) -> tuple[Expression, tuple[str, ...]]:
+    """The key, and the columns that are not part of the value because of it."""
+    if target.key is not None and target.key.format != "none":
+        columns = target.key.columns
+        found = target.key.expression
+        if found is not None and found in user_columns(frame):
+            columns = (found,)
+        return _encoded(frame, target.key, list(target.key.columns), part, "key"), columns
+    if target.key is None and KEY in user_columns(frame):
+        kind = frame.schema[KEY].dataType.simpleString()
+        how = (
+            "json" if kind.startswith(("struct", "array", "map")) else "bytes" if kind == "binary" else "text"
+        )
+        whole = Encoding(how, expression=quoted(KEY))
+        return _encoded(frame, whole, [], part, "key"), (KEY,)
+    return Expression(f.lit(None).cast("binary"), "key", is_safe=True), ()
+
+
+def _encoded(frame: "DataFrame", how: Encoding, columns: list[str], part: str, what: str) -> Expression:
+    if how.format in ("text", "bytes"):
+        return _plain(how, columns, part, what)
+    if how.format == "json":
+        return _json(frame, how, columns, part, what)
+    raise PipelineError(f"the format {how.format} cannot be written yet", part)
+
+
+def _plain(how: Encoding, columns: list[str], part: str, what: str) -> Expression:
+    """One value as it is."""
+    text = how.expression
+    if text is None:
+        if len(columns) != 1:
+            said = ", ".join(columns) or "none"
+            raise PipelineError(
+                f"the {what} is {how.format}, which takes one column, and there are {said}: name one of them",
+                part,
+            )
+        text = quoted(columns[0])
+    found = expression(text)
+    whole = found.column if how.format == "bytes" else found.column.cast("string")
+    return Expression(whole.cast("binary"), f"{what}: {text}")
+
+
+def _json(frame: "DataFrame", how: Encoding, columns: list[str], part: str, what: str) -> Expression:
+    """An object of the columns; null, a tombstone, where all of them are null. Or the JSON of one expression."""
+    options = {"ignoreNullFields": "false"}
+    if how.expression is not None:
+        found = expression(how.expression)
+        wrapped = f.to_json(f.struct(found.column.alias("v")), options)
+        # Spark writes objects, arrays and maps only: {"v":1} without what is around the 1.
+        inner = f.substring(wrapped, 6, 1 << 30)
+        bare = f.regexp_replace(inner, r"\}$", "")
+        return Expression(f.when(found.column.isNotNull(), bare).cast("binary"), f"{what}: {how.expression}")
+    if not columns:
+        raise PipelineError(f"the {what} has no columns", part)
+    whole = f.to_json(f.struct(*map(column, columns)), options)
+    there = f.coalesce(*(f.when(column(name).isNotNull(), f.lit(True)) for name in columns))
+    return Expression(f.when(there, whole).cast("binary"), f"{what} as JSON")
+
+
+def _is_headers(frame: "DataFrame", name: str) -> bool:
+    kind = frame.schema[name].dataType.simpleString()
+    return bool(kind == "array<struct<key:string,value:binary>>")
+
+
+def _headers(target: TopicTarget, has_column: bool) -> Expression:
+    added = [
+        f.struct(f.lit(name).alias("key"), f.expr(text).cast("string").cast("binary").alias("value"))
+        for name, text in target.headers.items()
+    ]
+    own: Column = f.array(*added).cast(HEADERS_DDL)
+    if has_column:
+        given = f.coalesce(f.col(HEADERS), f.array().cast(HEADERS_DDL))
+        own = f.concat(given, own) if added else f.col(HEADERS)
+    elif not added:
+        own = f.lit(None).cast(HEADERS_DDL)
+    said = ", ".join(f"{name}: {text}" for name, text in target.headers.items())
+    return Expression(own, f"headers: {said}", is_safe=not added)

@@ -1,0 +1,227 @@
+# PySpark is not installed where types are checked.
+# pyright: reportMissingImports=false, reportCallIssue=false, reportArgumentType=false
+"""A pipeline that runs: `start` makes one streaming query of it, `Running` is that query.
+
+with_session = session_of(pipeline)
+running = start(pipeline, with_session)
+running.wait()
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from leafcuttr_spark.operating.places import checkpoint_of
+from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.model import Pipeline, PythonTarget, TopicOrigin, TopicTarget
+from leafcuttr_spark.pipelines.operations import Transform
+from leafcuttr_spark.running.attempts import can_try
+from leafcuttr_spark.running.compilers import COMPILERS
+from leafcuttr_spark.running.compiling import Compilation, compile_steps, live_frames
+from leafcuttr_spark.running.failures import failure_of, translated
+from leafcuttr_spark.running.limits import Limits
+from leafcuttr_spark.running.outputs import outputs_of
+from leafcuttr_spark.running.paths import made_by_path
+from leafcuttr_spark.running.sharing import SETTINGS
+from leafcuttr_spark.running.sources import source_frame
+from leafcuttr_spark.running.writing import BatchReport, BatchWriter
+from leafcuttr_spark.spark.listener import GroupOffsets
+from leafcuttr_spark.spark.sink import TopicSink
+
+if TYPE_CHECKING:
+    from collections import deque
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+LOGGER: Final = logging.getLogger("leafcuttr.spark")
+
+_STORES: Final = {
+    "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    "memory": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+}
+
+
+@dataclass
+class Running:
+    """The query of a pipeline."""
+
+    pipeline: Pipeline
+    query: "StreamingQuery"
+    spark: "SparkSession"
+    _writer: BatchWriter
+    _listeners: list[GroupOffsets]
+    _closed: bool = False
+
+    @property
+    def reports(self) -> "deque[BatchReport]":
+        """Of the last batches."""
+        return self._writer.reports
+
+    @property
+    def dead_letters(self) -> int:
+        """Of this run."""
+        return self._writer.limits.dead
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Whether it has ended, within this time. Raises PipelineError if it failed."""
+        try:
+            ended = self.query.awaitTermination(timeout_s) if timeout_s is not None else self._ended()
+        except Exception as error:
+            self._close()
+            raise failure_of(self._writer.error or error, self.pipeline) from error
+        if ended:
+            self._close()
+        return bool(ended)
+
+    def stop(self) -> None:
+        """End it with the batch that is being written, which is lost or done as a whole. More than once is fine."""
+        if self.query.isActive:
+            self.query.stop()
+        self._close()
+
+    def _ended(self) -> bool:
+        self.query.awaitTermination()
+        return True
+
+    def _close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        for listener in self._listeners:
+            self.spark.streams.removeListener(listener)
+        if self._writer.topics is not None:
+            self._writer.topics.close()
+        self._writer.close()
+
+
+def start(pipeline: Pipeline, spark: "SparkSession") -> Running:
+    """Compile it, and start the query in this session. Raises PipelineError."""
+    with translated(pipeline):
+        return _start(pipeline, spark)
+
+
+def _start(pipeline: Pipeline, spark: "SparkSession") -> Running:
+    _check(pipeline)
+    common = Compilation(pipeline, spark, catches=pipeline.dead_letters is not None and can_try(spark))
+    keeps_records = common.catches or any(isinstance(step.operation, Transform) for step in pipeline.steps)
+
+    def make(name: str) -> Any:
+        source = pipeline.sources[name]
+        with translated(pipeline, f"sources.{name}", source.line):
+            return source_frame(name, pipeline, spark, catches=common.catches, keeps_records=keeps_records)
+
+    with _settings(
+        spark, {**SETTINGS, "spark.sql.streaming.stateStore.providerClass": _STORES[pipeline.state_store]}
+    ):
+        sources = {name: (lambda name=name: make(name)) for name in pipeline.sources}
+        frames = compile_steps(common, sources, COMPILERS)
+        outputs = outputs_of(common, frames)
+        custom = {
+            name: made_by_path(sink.target.class_, sink.target.arguments, pipeline.folder)
+            for name, sink in pipeline.sinks.items()
+            if isinstance(sink.target, PythonTarget)
+        }
+        writer = BatchWriter(pipeline, outputs, _topic_sink(pipeline), custom, Limits(pipeline.dead_letters))
+        listeners = _listeners(pipeline)
+        for listener in listeners:
+            spark.streams.addListener(listener)
+        begun = (
+            outputs.rows.writeStream.queryName(pipeline.name)
+            .outputMode("append")
+            .foreachBatch(writer)
+            .option("checkpointLocation", checkpoint_of(pipeline))
+            .trigger(**_trigger(pipeline))
+        )
+        return Running(pipeline, begun.start(), spark, writer, listeners)
+
+
+def _trigger(pipeline: Pipeline) -> dict[str, Any]:
+    if pipeline.trigger.available_now:
+        return {"availableNow": True}
+    return {"processingTime": f"{pipeline.trigger.every_ms} milliseconds"}
+
+
+def _check(pipeline: Pipeline) -> None:
+    if not pipeline.sinks:
+        raise PipelineError("the pipeline has no sinks", "sinks")
+    clusters = {
+        sink.target.cluster for sink in pipeline.sinks.values() if isinstance(sink.target, TopicTarget)
+    }
+    if pipeline.dead_letters is not None:
+        clusters.add(pipeline.dead_letters.cluster)
+    if len(clusters) > 1:
+        raise PipelineError(
+            f"they are topics of the clusters {' and '.join(sorted(clusters))}: all topics that a pipeline writes, dead"
+            " letters too, are of one cluster, because they are written in one transaction",
+            "sinks",
+        )
+    deliveries = {
+        sink.target.delivery for sink in pipeline.sinks.values() if isinstance(sink.target, TopicTarget)
+    }
+    if len(deliveries) > 1:
+        raise PipelineError("all topics have the same delivery, because they are written together", "sinks")
+
+
+def transactional_id(pipeline: Pipeline) -> str:
+    """Of all that the pipeline writes to topics."""
+    return f"{pipeline.name}-sinks"
+
+
+def _topic_sink(pipeline: Pipeline) -> TopicSink | None:
+    targets = [sink.target for sink in pipeline.sinks.values() if isinstance(sink.target, TopicTarget)]
+    letters = pipeline.dead_letters
+    if not targets and letters is None:
+        return None
+    cluster = targets[0].cluster if targets else letters.cluster  # type: ignore[union-attr]
+    options = {f"kafka.{name}": value for name, value in pipeline.clusters[cluster].items()}
+    options["includeHeaders"] = "true"
+    for target in targets:
+        options |= target.options
+    if targets and targets[0].delivery == "at-least-once":
+        options["delivery"] = "at-least-once"
+    else:
+        options.setdefault("kafka.transactional.id", transactional_id(pipeline))
+    return TopicSink(options)
+
+
+def _listeners(pipeline: Pipeline) -> list[GroupOffsets]:
+    """What has been read, as the offsets of a group with the pipeline's name."""
+    live = live_frames(pipeline)
+    clusters = {
+        source.origin.cluster
+        for name, source in pipeline.sources.items()
+        if name in live and isinstance(source.origin, TopicOrigin) and source.origin.via == "leafcuttr"
+    }
+    if len(clusters) > 1:
+        # The progress of a query does not tell which cluster a source is of.
+        LOGGER.info("%s reads several clusters: there is no group that shows its lag", pipeline.name)
+        return []
+    return [
+        GroupOffsets(
+            {
+                **{f"kafka.{name}": value for name, value in pipeline.clusters[cluster].items()},
+                "kafka.group.id": pipeline.name,
+            },
+            pipeline.name,
+        )
+        for cluster in clusters
+    ]
+
+
+@contextmanager
+def _settings(spark: "SparkSession", values: Mapping[str, str]) -> Iterator[None]:
+    """A query keeps the settings that its session has when it starts; the session gets its own back."""
+    before = {name: spark.conf.get(name, None) for name in values}
+    for name, value in values.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, value)

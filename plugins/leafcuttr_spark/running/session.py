@@ -1,0 +1,88 @@
+# PySpark is not installed where types are checked.
+# pyright: reportMissingImports=false, reportCallIssue=false, reportArgumentType=false
+"""The session of Spark that a pipeline runs in: local, of a cluster, or of a server of Spark Connect."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.model import Pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_JAVA: Final = 17
+
+DEFAULTS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # A second copy of a task would spoil the transaction.
+    "spark.speculation": "false",
+    "spark.log.level": "ERROR",
+}
+"""What a pipeline's `session.config` may change."""
+
+
+def session_of(pipeline: Pipeline) -> "SparkSession":
+    """Start it, or take the one that this process has already. Raises PipelineError where Spark cannot start."""
+    settings = pipeline.session
+    if settings.remote is None:
+        _check_java()
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise PipelineError("Spark is not installed: pip install 'leafcuttr[spark]'", "session") from None
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", os.environ["PYSPARK_PYTHON"])
+    builder: Any = SparkSession.builder.appName(pipeline.name)
+    try:
+        if settings.remote is not None:
+            found: SparkSession = (
+                builder.remote(settings.remote).config(map=dict(settings.config)).getOrCreate()
+            )
+            return found
+        master = settings.master or "local[*]"
+        config = {**DEFAULTS, **_local(master), **settings.config}
+        session: SparkSession = builder.master(master).config(map=config).getOrCreate()
+    except Exception as error:
+        from leafcuttr_spark.running.failures import one_line
+
+        raise PipelineError(f"Spark did not start: {one_line(error)}", "session") from error
+    return session
+
+
+def _local(master: str) -> dict[str, str]:
+    """On one machine: 200 tasks a shuffle, Spark's default, are for clusters."""
+    found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?", master)
+    if found is None:
+        return {}
+    cores = (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
+    return {
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+
+
+def _check_java() -> None:
+    """Raises PipelineError with one line."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    asked = f"Spark needs Java {_JAVA} or later"
+    if java is None or not Path(java).exists():
+        raise PipelineError(f"{asked}, and there is none: install it, or set JAVA_HOME", "session")
+    try:
+        said = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=60, check=False
+        ).stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PipelineError(f"{asked}, and {java} does not run: {error}", "session") from None
+    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    if version is not None and int(version[1]) < _JAVA:
+        raise PipelineError(f"{asked}, and {java} is Java {version[1]}", "session")

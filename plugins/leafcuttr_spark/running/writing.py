@@ -1,0 +1,174 @@
+# PySpark is not installed where types are checked.
+# pyright: reportMissingImports=false, reportCallIssue=false, reportArgumentType=false
+"""What is done with each micro-batch of a pipeline: its records in one transaction, its other sinks before that is
+committed, and the limits of dead letters.
+
+    records are written and flushed | other sinks | limits | the transaction commits | Spark commits the batch
+
+A batch that fails before the commit is written anew: its transaction is aborted, and the other sinks replace what they
+have of it. One that fails behind the commit is skipped.
+"""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark import StorageLevel
+from pyspark.sql import functions as f
+
+from leafcuttr_sdk.types import TopicPartition
+from leafcuttr_spark.contracts import Sink, SinkBatch
+from leafcuttr_spark.pipelines.model import FileTarget, Pipeline
+from leafcuttr_spark.running.limits import Limits
+from leafcuttr_spark.running.outputs import RECORD_COLUMNS, SINK, Outputs
+from leafcuttr_spark.running.sources import read_metric
+from leafcuttr_spark.sink.marker import MicroBatch
+from leafcuttr_spark.spark.sink import TopicSink, micro_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LOGGER: Final = logging.getLogger("leafcuttr.spark")
+_KEPT: Final = 100
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """What one batch has read and written."""
+
+    batch: int
+    read: Mapping[str, int]
+    """Rows of each source; empty where Spark does not tell."""
+    written: Mapping[str, int]
+    """Records of each topic."""
+    dead_letters: int
+    seconds: float
+    skipped: bool = False
+    """Whether it was written already."""
+
+
+@dataclass
+class BatchWriter:
+    """For `foreachBatch`."""
+
+    pipeline: Pipeline
+    outputs: Outputs
+    topics: TopicSink | None
+    """None where no sink is a topic, and there are no dead letters."""
+    custom: Mapping[str, Sink]
+    """The sinks in Python."""
+    limits: Limits
+    reports: "deque[BatchReport]" = field(default_factory=lambda: deque(maxlen=_KEPT))
+    error: BaseException | None = None
+    """What the last batch failed with. Spark has it as a text alone."""
+
+    def __call__(self, frame: "DataFrame", batch: int) -> None:
+        self.error = None
+        try:
+            self._write(frame, batch)
+        except BaseException as error:
+            self.error = error
+            raise
+
+    def close(self) -> None:
+        """Of sinks in Python that have such a method. What one raises does not keep the next from it."""
+        for name, sink in self.custom.items():
+            close = getattr(sink, "close", None)
+            if close is None:
+                continue
+            try:
+                close()
+            except Exception as error:
+                LOGGER.warning("sinks.%s: it was not closed: %s", name, error)
+
+    def _write(self, frame: "DataFrame", batch: int) -> None:
+        begun = time.monotonic()
+        spark = frame.sparkSession
+        if not self.outputs.columns:
+            self._write_topics(frame, batch, begun)
+            return
+        # Each sink is a job of its own. They have the same rows, computed once.
+        kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            if self.topics is not None:
+                self._write_topics(kept, batch, begun)
+            else:
+                this = micro_batch(spark, batch)
+                self._write_others(kept, this)
+                self._report(spark, this, {}, begun)
+        finally:
+            kept.unpersist()
+
+    def _write_topics(self, frame: "DataFrame", batch: int, begun: float) -> None:
+        spark = frame.sparkSession
+        is_written = False
+
+        def flushed(this: MicroBatch, written: Mapping[TopicPartition, int]) -> None:
+            nonlocal is_written
+            self._write_others(frame, this)
+            self._report(spark, this, written, begun)
+            is_written = True
+
+        assert self.topics is not None
+        records = (
+            frame.where(f.col("topic").isNotNull()).select(*RECORD_COLUMNS)
+            if self.outputs.columns
+            else frame.select(*RECORD_COLUMNS)
+        )
+        self.topics.write(records, batch, flushed)
+        if not is_written:
+            self.reports.append(BatchReport(batch, {}, {}, 0, time.monotonic() - begun, skipped=True))
+
+    def _write_others(self, frame: "DataFrame", this: MicroBatch) -> None:
+        for name, column in self.outputs.columns.items():
+            target = self.pipeline.sinks[name].target
+            rows = frame.where(f.col(SINK) == name).select(f"{column}.*")
+            if isinstance(target, FileTarget):
+                _write_files(rows, target, self.pipeline, this)
+            else:
+                self.custom[name].write(rows, SinkBatch(this.query, this.batch))
+
+    def _report(
+        self, spark: "SparkSession", this: MicroBatch, written: Mapping[TopicPartition, int], begun: float
+    ) -> None:
+        """Raises PipelineError where a limit of dead letters is passed: then the batch is not committed."""
+        topics: dict[str, int] = {}
+        for partition, records in written.items():
+            topics[partition.topic] = topics.get(partition.topic, 0) + records
+        read = _read(spark, this.query, self.pipeline)
+        letters = topics.get(self.pipeline.dead_letters.topic, 0) if self.pipeline.dead_letters else 0
+        self.limits.add(letters, sum(read.values()))
+        self.reports.append(BatchReport(this.batch, read, topics, letters, time.monotonic() - begun))
+
+
+def _write_files(rows: "DataFrame", target: FileTarget, pipeline: Pipeline, this: MicroBatch) -> None:
+    """Into a folder of the batch, which is replaced. The name has the query in it: one with another checkpoint has
+    batches of the same numbers."""
+    path = target.path if "://" in target.path else str((pipeline.folder / target.path).absolute())
+    folder = f"{path}/batch={this.query[:8]}-{this.batch:09}"
+    writer = rows.write.format(target.format).mode("overwrite").options(**target.options)
+    if target.partition_by:
+        writer = writer.partitionBy(*target.partition_by)
+    writer.save(folder)
+
+
+def _read(spark: Any, query: str, pipeline: Pipeline) -> dict[str, int]:
+    """The rows that the batch that is being written has of each source."""
+    if not hasattr(spark, "_jvm"):
+        return {}
+    virtual = spark._jvm
+    running = (
+        spark._jsparkSession.sharedState()
+        .activeStreamingQueries()
+        .get(virtual.java.util.UUID.fromString(query))
+    )
+    observed = running.lastExecution().observedMetrics()
+    found = {}
+    for name in pipeline.sources:
+        row = observed.get(read_metric(name))
+        if row.isDefined():
+            found[name] = int(row.get().getLong(0))
+    return found
