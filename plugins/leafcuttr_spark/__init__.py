@@ -8,23 +8,127 @@ runs in the broker.
     `source`     which partitions, which offsets, and their records as rows: without Spark
     `sink`       rows to partitions, within one transaction a batch
     `spark`      both as Spark knows them: `format("leafcuttr")` and `TopicSink`
+    `pipelines`  what a pipeline is, and what is wrong with one: without Spark
+    `commands`   `leafcuttr spark`
     `operating`  what operators see of a pipeline and do with it
     `service`    pipelines that a broker runs, each in a process of its own
 
-The top-level module `pyspark_leafcuttr` is where Spark finds the data source by itself.
+The top-level module `pyspark_leafcuttr` is where Spark finds the data source by itself. Programs in Python take the
+classes of pipelines from here, which are imported when they are used first:
+
+    from leafcuttr_spark import Pipeline
+    pipeline = Pipeline.load("orders.yaml")
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from leafcuttr_sdk.plugin import Plugin
 
 if TYPE_CHECKING:
-    from leafcuttr_sdk.admin import AdminRoute, HealthCheck
-    from leafcuttr_sdk.broker import Broker
-    from leafcuttr_sdk.metrics import MetricReading
-    from leafcuttr_sdk.services import Service, ServiceSpec
-    from leafcuttr_sdk.settings import Setting
+    import click
+
+    import leafcuttr_sdk as sdk
+    from leafcuttr_spark.pipelines.model import (
+        DeadLetters,
+        Decoding,
+        Encoding,
+        FileOrigin,
+        FileTarget,
+        Pipeline,
+        PythonTarget,
+        SessionSettings,
+        Sink,
+        Source,
+        Start,
+        Step,
+        Table,
+        TopicOrigin,
+        TopicTarget,
+        Trigger,
+    )
+    from leafcuttr_spark.pipelines.operations import (
+        Aggregate,
+        Apply,
+        Branch,
+        Cast,
+        Count,
+        Deduplicate,
+        Drop,
+        Filter,
+        FlatMap,
+        HoppingWindow,
+        Join,
+        Lookup,
+        Map,
+        Process,
+        PythonFunction,
+        Reduce,
+        Rename,
+        Select,
+        SessionWindow,
+        SlidingWindow,
+        Sql,
+        Transform,
+        TumblingWindow,
+        Union,
+    )
+
+__all__ = [
+    "Aggregate",
+    "Apply",
+    "Branch",
+    "Cast",
+    "Count",
+    "DeadLetters",
+    "Decoding",
+    "Deduplicate",
+    "Drop",
+    "Encoding",
+    "FileOrigin",
+    "FileTarget",
+    "Filter",
+    "FlatMap",
+    "HoppingWindow",
+    "Join",
+    "Lookup",
+    "Map",
+    "Pipeline",
+    "Process",
+    "PythonFunction",
+    "PythonTarget",
+    "Reduce",
+    "Rename",
+    "Select",
+    "SessionSettings",
+    "SessionWindow",
+    "Sink",
+    "SlidingWindow",
+    "Source",
+    "Sql",
+    "Start",
+    "Step",
+    "Table",
+    "TopicOrigin",
+    "TopicTarget",
+    "Transform",
+    "Trigger",
+    "TumblingWindow",
+    "Union",
+]
+
+_PLACES: Final = {
+    "pipelines.model": (
+        "DeadLetters Decoding Encoding FileOrigin FileTarget Pipeline PythonTarget SessionSettings Sink "
+        "Source Start Step Table TopicOrigin TopicTarget Trigger"
+    ),
+    "pipelines.operations": (
+        "Aggregate Apply Branch Cast Count Deduplicate Drop Filter FlatMap HoppingWindow Join Lookup Map "
+        "Process PythonFunction Reduce Rename Select SessionWindow SlidingWindow Sql Transform "
+        "TumblingWindow Union"
+    ),
+}
+_MODULES: Final = {name: module for module, names in _PLACES.items() for name in names.split()}
 
 PLUGIN: Final = Plugin(
     name="spark",
@@ -36,38 +140,61 @@ PLUGIN: Final = Plugin(
 )
 
 
-def leafcuttr_register_settings() -> "Iterable[Setting]":
+def leafcuttr_register_settings() -> "Iterable[sdk.Setting]":
     from leafcuttr_spark.service.settings import settings
 
     return settings()
 
 
-def leafcuttr_register_services() -> "Iterable[ServiceSpec]":
+def leafcuttr_register_services() -> "Iterable[sdk.ServiceSpec]":
     from leafcuttr_sdk.services import ServiceSpec
 
     return [ServiceSpec("spark", _make)]
 
 
-def leafcuttr_register_health_checks(broker: "Broker") -> "Iterable[HealthCheck]":
+def leafcuttr_register_cli_commands() -> "Iterable[sdk.CliCommand]":
+    from leafcuttr_sdk.cli import CliCommand
+
+    return [CliCommand("spark", "write, check and run pipelines on Spark", _spark)]
+
+
+def leafcuttr_register_health_checks(broker: "sdk.Broker") -> "Iterable[sdk.HealthCheck]":
     from leafcuttr_spark.service.people import health_checks
 
     return health_checks(broker)
 
 
-def leafcuttr_register_metrics(broker: "Broker") -> "Iterable[MetricReading]":
+def leafcuttr_register_metrics(broker: "sdk.Broker") -> "Iterable[sdk.MetricReading]":
     from leafcuttr_spark.service.people import pipeline_readings
     from leafcuttr_spark.service.reports import running_of
 
     return pipeline_readings(running_of(broker))
 
 
-def leafcuttr_register_admin_routes(broker: "Broker") -> "Iterable[AdminRoute]":
+def leafcuttr_register_admin_routes(broker: "sdk.Broker") -> "Iterable[sdk.AdminRoute]":
     from leafcuttr_spark.service.people import routes
 
     return routes(broker)
 
 
-def _make(broker: "Broker") -> "Service":
+def _make(broker: "sdk.Broker") -> "sdk.Service":
     from leafcuttr_spark.service.pipelines import PipelinesService
 
     return PipelinesService(broker)
+
+
+def _spark() -> "click.Command":
+    from leafcuttr_spark.commands import spark
+
+    return spark
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value

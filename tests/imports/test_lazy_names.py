@@ -34,6 +34,7 @@ def test_the_lazy_packages_are_those_that_are_known() -> None:
         "leafcuttr_sdk.http_schemas",
         "leafcuttr_sdk.testing",
         "leafcuttr_sdk.web",
+        "leafcuttr_spark",
     ]
 
 

@@ -16,6 +16,7 @@ What columns a source of topics has, in this order:
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -205,7 +206,8 @@ class TopicTarget:
     headers: Mapping[str, str] = field(default_factory=dict)
     """Names to expressions."""
     headers_column: str | None = None
-    """A column of headers as the data source has it, written before `headers`; it is not part of the value."""
+    """A column of headers as the data source has it, written before `headers`; it is not part of the value. None: the
+    column `headers` where rows have one of that type."""
     partition: str | None = None
     """An expression of the number of the partition; None, or null: the key decides."""
     delivery: Literal["exactly-once", "at-least-once"] = "exactly-once"
@@ -339,6 +341,15 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(_linked(self.sources, self.steps)))
+
+    @staticmethod
+    def load(path: str | Path, variables: Mapping[str, str] | None = None) -> "Pipeline":
+        """The pipeline of a file, checked. `variables` win over those of the file. Raises PipelineFaultsError with all
+        that is wrong."""
+        # By its name: what reads files makes these objects, and so imports this module.
+        checking = import_module("leafcuttr_spark.pipelines.checking.whole")
+        pipeline: Pipeline = checking.load_pipeline(path, variables)[0]
+        return pipeline
 
     @property
     def folder(self) -> Path:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from leafcuttr_sdk.conditions.times import parse_duration, parse_moment
 from leafcuttr_spark.pipelines.errors import Fault
@@ -20,6 +20,8 @@ from leafcuttr_spark.pipelines.reading.yaml_nodes import Entries, Items, Node, S
 
 MOST_FAULTS: Final = 100
 _SHOWN: Final = 60
+Defs: TypeAlias = dict[str, dict[str, Any]]
+"""The `$defs` of a JSON Schema: each part that is met adds itself."""
 _WHOLE: Final = re.compile(r"[-+]?[0-9]{1,18}")
 _DECIMAL: Final = re.compile(r"[-+]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,3})?")
 
@@ -101,7 +103,7 @@ class Kind:
         """Raises WrongValueError."""
         raise NotImplementedError
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self, defs: Defs) -> dict[str, Any]:
         """As JSON Schema."""
         return {}
 
@@ -157,7 +159,7 @@ class Text(ScalarKind):
         """Whether it is allowed."""
         return bool(text.strip()) and (self.pattern is None or re.fullmatch(self.pattern, text) is not None)
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self, defs: Defs) -> dict[str, Any]:
         # A variable may stand for all of it, and what is no text in YAML is read as it is written.
         return {"type": ["string", "number", "boolean"]}
 
@@ -192,8 +194,8 @@ class Choice(ScalarKind):
             raise ValueError(f"{text[:_SHOWN]!r} is not allowed{hint}; allowed: {self.words}" if hint else "")
         return text
 
-    def schema(self) -> dict[str, Any]:
-        return {"enum": list(self.allowed)}
+    def schema(self, defs: Defs) -> dict[str, Any]:
+        return or_variable({"enum": list(self.allowed)})
 
 
 @dataclass(frozen=True)
@@ -205,8 +207,8 @@ class Flag(ScalarKind):
             raise ValueError
         return text == "true"
 
-    def schema(self) -> dict[str, Any]:
-        return {"type": "boolean"}
+    def schema(self, defs: Defs) -> dict[str, Any]:
+        return or_variable({"type": "boolean"})
 
 
 @dataclass(frozen=True)
@@ -224,8 +226,8 @@ class Whole(ScalarKind):
             raise ValueError
         return int(text)
 
-    def schema(self) -> dict[str, Any]:
-        return {"type": "integer", "minimum": self.least}
+    def schema(self, defs: Defs) -> dict[str, Any]:
+        return or_variable({"type": "integer", "minimum": self.least})
 
 
 @dataclass(frozen=True)
@@ -243,7 +245,7 @@ class Share(ScalarKind):
             raise ValueError
         return share
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self, defs: Defs) -> dict[str, Any]:
         return {"type": ["string", "number"]}
 
 
@@ -266,11 +268,9 @@ class Duration(ScalarKind):
             raise ValueError
         return found
 
-    def schema(self) -> dict[str, Any]:
-        return {
-            "type": "string",
-            "pattern": r"^(\d+(ms|s|m|h|d|w)|P.+|.*\$\{.*" + ("|never)$" if self.never else ")$"),
-        }
+    def schema(self, defs: Defs) -> dict[str, Any]:
+        pattern = r"^(\d+(ms|s|m|h|d|w)|P.+" + ("|never)$" if self.never else ")$")
+        return or_variable({"type": "string", "pattern": pattern})
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ class Moment(ScalarKind):
             raise ValueError
         return found
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self, defs: Defs) -> dict[str, Any]:
         return {"type": ["string", "integer"]}
 
 
@@ -300,7 +300,7 @@ class FilePath(ScalarKind):
             raise ValueError
         return at.faults.folder / Path(text).expanduser()
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self, defs: Defs) -> dict[str, Any]:
         return {"type": "string"}
 
 
@@ -324,8 +324,8 @@ class Texts(Kind):
         found = [at.read(one, item) for item in node.items]
         return tuple(text for text in found if text is not WRONG)
 
-    def schema(self) -> dict[str, Any]:
-        one = Text().schema()
+    def schema(self, defs: Defs) -> dict[str, Any]:
+        one = Text().schema(defs)
         return {"anyOf": [one, {"type": "array", "items": one, **({} if self.empty else {"minItems": 1})}]}
 
 
@@ -352,8 +352,8 @@ class Named(Kind):
                 found[name] = read
         return found
 
-    def schema(self) -> dict[str, Any]:
-        return {"type": "object", "additionalProperties": self.of.schema()}
+    def schema(self, defs: Defs) -> dict[str, Any]:
+        return {"type": "object", "additionalProperties": self.of.schema(defs)}
 
 
 PROPERTIES: Final = Named(AnyText(), words="properties with their values", empty=True)
@@ -375,7 +375,7 @@ class Ddl(Kind):
             raise self.refuse(node)
         return str(Text(words=self.words).read(node, at))
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self, defs: Defs) -> dict[str, Any]:
         return {"anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": {"type": "string"}}]}
 
 
@@ -483,8 +483,35 @@ class Part(Kind):
                 at.wrong(node.line, f"the key {key.name} is missing: {key.kind.words}")
         return found if right else None
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self, defs: Defs) -> dict[str, Any]:
+        if self.name not in defs:
+            defs[self.name] = {}  # what it has in it may have it too
+            defs[self.name] = self.full_schema(defs)
         return {"$ref": f"#/$defs/{self.name}"}
+
+    def full_schema(self, defs: Defs) -> dict[str, Any]:
+        """The schema itself, where `schema` refers to it."""
+        full: dict[str, Any] = {
+            "type": "object",
+            "properties": {key.name: described(key, defs) for key in self.keys},
+            "additionalProperties": False,
+        }
+        if required := [key.name for key in self.keys if key.required]:
+            full["required"] = required
+        if self.short is not None:
+            full = {"anyOf": [self.short.schema(defs), full]}
+        return {"description": self.what, **full}
+
+
+def described(key: Key, defs: Defs) -> dict[str, Any]:
+    """The schema of a key's value, with what it says."""
+    default = f" Default: {key.default}." if key.default else ""
+    return {"description": key.what + default, **key.kind.schema(defs)}
+
+
+def or_variable(schema: dict[str, Any]) -> dict[str, Any]:
+    """What is allowed, or a text with a variable in it."""
+    return {"anyOf": [schema, {"type": "string", "pattern": r"\$\{"}]}
 
 
 def unknown_key(name: str, allowed: Mapping[str, object]) -> str:

@@ -11,6 +11,7 @@ from leafcuttr_spark.pipelines.reading.kinds import (
     AnyText,
     At,
     Choice,
+    Defs,
     Duration,
     Key,
     Kind,
@@ -20,6 +21,7 @@ from leafcuttr_spark.pipelines.reading.kinds import (
     Text,
     Whole,
     WrongValueError,
+    described,
     unknown_key,
 )
 from leafcuttr_spark.pipelines.reading.sink_parts import SINK
@@ -46,8 +48,8 @@ class _Registry(Kind):
             return found
         return {"schema.registry.url": Text(self.words).read(node, at)}
 
-    def schema(self) -> dict[str, Any]:
-        return {"anyOf": [{"type": "string"}, PROPERTIES.schema()]}
+    def schema(self, defs: Defs) -> dict[str, Any]:
+        return {"anyOf": [{"type": "string"}, PROPERTIES.schema(defs)]}
 
 
 class _Steps(Kind):
@@ -64,7 +66,8 @@ class _Steps(Kind):
             step for index, item in enumerate(node.items) if (step := _read_step(item, index, at)) is not None
         ]
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self, defs: Defs) -> dict[str, Any]:
+        defs["step"] = step_schema(defs)
         return {"type": "array", "items": {"$ref": "#/$defs/step"}}
 
 
@@ -82,6 +85,17 @@ STEP_KEYS: Final = (
         "the step before; of the first the only source that is no table",
     ),
 )
+
+
+def step_schema(defs: Defs) -> dict[str, Any]:
+    """The JSON Schema of a step: the keys of all, and one operation."""
+    operations = {one.name: {"description": one.what, **one.kind.schema(defs)} for one in BY_NAME.values()}
+    return {
+        "type": "object",
+        "properties": {**{key.name: described(key, defs) for key in STEP_KEYS}, **operations},
+        "additionalProperties": False,
+        "oneOf": [{"required": [name]} for name in operations],
+    }
 
 
 def _read_step(node: Node, index: int, at: At) -> model.Step | None:
@@ -183,8 +197,8 @@ class _Every(Duration):
     def parse(self, text: str, at: At) -> Any:
         return text if text == "available-now" else super().parse(text, at)
 
-    def schema(self) -> dict[str, Any]:
-        return {"anyOf": [{"enum": ["available-now"]}, super().schema()]}
+    def schema(self, defs: Defs) -> dict[str, Any]:
+        return {"anyOf": [{"enum": ["available-now"]}, super().schema(defs)]}
 
 
 TRIGGER: Final = Part(

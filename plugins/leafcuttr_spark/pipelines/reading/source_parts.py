@@ -17,6 +17,7 @@ from leafcuttr_spark.pipelines.reading.kinds import (
     At,
     Choice,
     Ddl,
+    Defs,
     Duration,
     Flag,
     Key,
@@ -55,7 +56,7 @@ class _Offsets(Kind):
                 found[number] = offset
         return found
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self, defs: Defs) -> dict[str, Any]:
         return {"type": "object"}
 
 

@@ -13,6 +13,7 @@ from leafcuttr_spark.pipelines.reading.kinds import (
     At,
     Choice,
     Ddl,
+    Defs,
     Duration,
     Flag,
     Key,
@@ -179,6 +180,9 @@ class _Aggregate(Part):
             return None
         return {**found, "columns": made}
 
+    def full_schema(self, defs: Defs) -> dict[str, Any]:
+        return {**super().full_schema(defs), "additionalProperties": {"type": "string"}}
+
 
 def _make_aggregate(values: Mapping[str, Any], node: Node, at: At) -> op.Aggregate:
     return op.Aggregate(values["by"], values["columns"], **_windowed(values, node, at))
@@ -215,8 +219,8 @@ class _On(Kind):
             return {left: str(right) for left, right in found.items()}
         return {name: name for name in Texts(self.words).read(node, at)}
 
-    def schema(self) -> dict[str, Any]:
-        both = Texts().schema()["anyOf"]
+    def schema(self, defs: Defs) -> dict[str, Any]:
+        both = Texts().schema(defs)["anyOf"]
         return {"anyOf": [*both, {"type": "object", "additionalProperties": {"type": "string"}}]}
 
 
@@ -260,7 +264,7 @@ class _Branches(Kind):
             raise WrongValueError(node.line, f"default: {default[:60]!r} is no name of a frame")
         return op.Branch(found, default)
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self, defs: Defs) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": {"type": "string"}}
 
 
@@ -279,8 +283,8 @@ class _Select(Kind):
                     )
         return tuple(Texts(self.words).read(node, at))
 
-    def schema(self) -> dict[str, Any]:
-        return Texts().schema()
+    def schema(self, defs: Defs) -> dict[str, Any]:
+        return Texts().schema(defs)
 
 
 def _as_text(item: Entries) -> str:

@@ -12,6 +12,7 @@ from leafcuttr_spark.pipelines.reading.kinds import (
     AnyText,
     At,
     Choice,
+    Defs,
     Key,
     Kind,
     Make,
@@ -271,7 +272,12 @@ class TransformKind(Kind):
         read = part.read(options, at) if part.keys else {}
         return read if read is WRONG else transform(type_, read)
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self, defs: Defs) -> dict[str, Any]:
+        for part in TRANSFORMS:
+            full = part.full_schema(defs)
+            properties = {"type": {"const": part.name}, **full["properties"]}
+            required = ["type", *full.get("required", ())]
+            defs[f"transform-{part.name}"] = {**full, "properties": properties, "required": required}
         return {
             "anyOf": [{"enum": list(BY_TYPE)}, *({"$ref": f"#/$defs/transform-{name}"} for name in BY_TYPE)]
         }

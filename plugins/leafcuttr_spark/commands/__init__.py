@@ -1,0 +1,35 @@
+"""`leafcuttr spark`: pipelines on Spark, written, checked and run.
+
+files  a new file of a template: init
+checks what is wrong with files, without Spark: check
+plans  the graph of a file as text: plan
+common options and errors that several have
+
+Nothing of Spark is imported before a command needs it.
+"""
+
+import click
+
+from leafcuttr_spark.commands.checks import check
+from leafcuttr_spark.commands.files import init
+from leafcuttr_spark.commands.plans import plan
+
+
+@click.group("spark", short_help="Write, check and run pipelines on Spark.")
+def spark() -> None:
+    """Write, check and run pipelines on Apache Spark: topics in, topics out, exactly once.
+
+    A pipeline is a file of YAML. `init` writes one to begin with; `check` and `plan` need no Spark.
+
+    \b
+    Examples:
+      leafcuttr spark init orders.yaml
+      leafcuttr spark check orders.yaml
+      leafcuttr spark plan orders.yaml
+
+    Exit status: 0 if done; 1 if a file is wrong, or what it needs is not there; 2 for wrong usage.
+    """
+
+
+for _command in (init, check, plan):
+    spark.add_command(_command)

@@ -1,0 +1,67 @@
+"""What commands have in common: `--set`, and files that cannot be read."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from leafcuttr_sdk.cli import command_context
+
+if TYPE_CHECKING:
+    from leafcuttr_spark.pipelines.errors import Fault
+    from leafcuttr_spark.pipelines.model import Pipeline
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+INSTALL: Final = "pip install 'leafcuttr[spark]'"
+
+
+def _pairs(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not name or not equals:
+            raise click.BadParameter(f"{value!r} is not NAME=VALUE")
+        found[name] = text
+    return found
+
+
+def set_option(function: F) -> F:
+    """`--set NAME=VALUE`: the command gets `variables`."""
+    return click.option(
+        "--set",
+        "variables",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_pairs,
+        help="A variable of the file; wins over its own value. May be repeated.",
+    )(function)
+
+
+def need_packages() -> None:
+    """End the command with one line where what reads pipelines is not installed."""
+    try:
+        import sqlglot
+        import yaml  # noqa: F401
+    except ImportError as error:
+        del error
+        command_context().fail(f"it needs PyYAML and sqlglot, which are not installed: {INSTALL}")
+    del sqlglot
+
+
+def load(
+    file: str, variables: dict[str, str], *, needs_secrets: bool = True
+) -> "tuple[Pipeline, list[Fault]]":
+    """The pipeline of a file, checked, and notes. A file that is wrong ends the command with status 1 and a line for
+    each fault on standard error."""
+    need_packages()
+    from leafcuttr_spark.pipelines.checking.whole import load_pipeline
+    from leafcuttr_spark.pipelines.errors import PipelineFaultsError
+
+    try:
+        return load_pipeline(file, variables, needs_secrets=needs_secrets)
+    except PipelineFaultsError as error:
+        *others, last = [fault.text(error.file) for fault in error.faults]
+        for line in others:
+            click.echo(f"leafcuttr: {line}", err=True)
+        command_context().fail(last)
