@@ -24,7 +24,12 @@ FILES = {
 
 # What switches on the one that any name does, and the one that needs a folder; Spark need not be here.
 GIVEN = {
-    "filters": ("-o", "lc.record.filter.a=flatten", "-o", "lc.record.filter.b=route regex=test replacement=x"),
+    "filters": (
+        "-o",
+        "lc.record.filter.a=flatten",
+        "-o",
+        "lc.record.filter.b=route regex=test replacement=x",
+    ),
     "spark": ("-o", f"lc.spark.pipelines={Path(__file__).parent}", "-o", "lc.spark.program=true"),
 }
 

@@ -7,6 +7,7 @@ failure is one line on standard error.
 """
 
 import gc
+import linecache
 import logging
 import os
 import sys
@@ -98,6 +99,8 @@ def command(
         _end(1, str(error), log_format)
     import trio
 
+    # trio's classes are made by attrs, which keeps the source of each method that it has written there.
+    linecache.clearcache()
     raise_descriptor_limit()
     try:
         with interrupts_are_failures():
