@@ -6,9 +6,9 @@
     `framing`       ids in front of many values, or in their headers
     `decoding`      what a key or value decodes to, and the errors of those that cannot be decoded
     `encoding`      columns to keys and values, framed with an id
-    `avro`, `avro_schema`, `avro_resolution`        Avro
-    `json_values`, `json_schema`                    JSON, with a type that is declared or made of a JSON Schema
-    `protobuf`, `protobuf_schema`                   Protobuf
+    `pieces`        many values at a time, and one by one where some are bad
+    `derived`       schemas for columns that have none
+    `avro`, `json`, `protobuf`      the formats
 
 A record that cannot be decoded has an error of one line, and the others of its batch are decoded. Nothing that bytes or
 a schema merely claim is allocated.

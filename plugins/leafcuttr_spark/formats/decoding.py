@@ -31,7 +31,7 @@ from leafcuttr_spark.formats.types import fields_in, type_of_ddl
 from leafcuttr_spark.options import OptionError
 
 if TYPE_CHECKING:
-    from leafcuttr_spark.formats.avro_schema import AvroSchema
+    from leafcuttr_spark.formats.avro.schema import AvroSchema
 
 _CELLS: Final = 8 << 20
 """Fields of rows that are made at once."""
@@ -92,11 +92,11 @@ def _latest(
     registry = RegistrySchemas(options.registry)
     try:
         found = registry.client.by_version(subject).schema
-        if found.format != _FORMATS[options.name]:
+        if found.format != REGISTRY_NAMES[options.name]:
             raise OptionError(f"the subject {subject} has schemas of {found.format}, and {part}.format is"
                               f" {options.name.value}")  # fmt: skip
         if options.name is FormatName.PROTOBUF:
-            from leafcuttr_spark.formats.protobuf_schema import descriptor_set
+            from leafcuttr_spark.formats.protobuf.schema import descriptor_set
 
             return descriptor_set(registry.client, found, subject), {}
         return found.text.encode(), registry.client.resolved(found, subject)
@@ -108,7 +108,7 @@ def _latest(
         registry.client.close()
 
 
-_FORMATS: Final = {
+REGISTRY_NAMES: Final = {
     FormatName.AVRO: "AVRO",
     FormatName.JSON_SCHEMA: "JSON",
     FormatName.PROTOBUF: "PROTOBUF",
@@ -140,7 +140,7 @@ def _reading(options: FormatOptions, schema: bytes, references: Mapping[str, Res
     if options.name is FormatName.AVRO:
         return _AvroReading(schema.decode(), references)
     if options.name is FormatName.PROTOBUF:
-        from leafcuttr_spark.formats.protobuf import ProtobufReading
+        from leafcuttr_spark.formats.protobuf.reading import ProtobufReading
 
         return ProtobufReading(schema, options.message)
     return _JsonReading(schema.decode(), references)
@@ -148,8 +148,8 @@ def _reading(options: FormatOptions, schema: bytes, references: Mapping[str, Res
 
 class _AvroReading:
     def __init__(self, text: str, references: Mapping[str, ResolvedReference]) -> None:
-        from leafcuttr_spark.formats.avro import expanded, unclear_union
-        from leafcuttr_spark.formats.avro_schema import read_avro
+        from leafcuttr_spark.formats.avro.reading import expanded, unclear_union
+        from leafcuttr_spark.formats.avro.schema import read_avro
 
         self._schema = read_avro(text, references)
         if (why := unclear_union(expanded(self._schema.plain, self._schema.defined))) is not None:
@@ -165,13 +165,13 @@ class _AvroReading:
     def written_by(
         self, schema: RegisteredSchema, subject: str | None, registry: RegistrySchemas
     ) -> DecodeSome:
-        from leafcuttr_spark.formats.avro_schema import read_avro
+        from leafcuttr_spark.formats.avro.schema import read_avro
 
         references = registry.waited(lambda: registry.client.resolved(schema, subject))
         return self._written(read_avro(schema.text, references))
 
     def _written(self, writer: "AvroSchema") -> DecodeSome:
-        from leafcuttr_spark.formats.avro import AvroDecoder
+        from leafcuttr_spark.formats.avro.reading import AvroDecoder
 
         decoder = AvroDecoder(writer, self._schema)
         return lambda data, _: decoder.decode(data)
@@ -179,8 +179,8 @@ class _AvroReading:
 
 class _JsonReading:
     def __init__(self, text: str, references: Mapping[str, ResolvedReference]) -> None:
-        from leafcuttr_spark.formats.json_schema import is_json_schema, type_of_json_schema
-        from leafcuttr_spark.formats.json_values import JsonDecoder
+        from leafcuttr_spark.formats.json.reading import JsonDecoder
+        from leafcuttr_spark.formats.json.schema import is_json_schema, type_of_json_schema
 
         type_ = type_of_json_schema(text, references) if is_json_schema(text) else type_of_ddl(text)
         self._decoder = JsonDecoder(type_)
@@ -270,7 +270,7 @@ class FieldDecoder:
         if self._registry is None:
             self._registry = RegistrySchemas(self._options.registry)
         schema = self._registry.schema(key, self._options.subject)
-        wanted = _FORMATS[self._options.name]
+        wanted = REGISTRY_NAMES[self._options.name]
         if schema.format != wanted:
             return SchemaError(f"it is one of {schema.format}, where {wanted} is expected")
         try:

@@ -3,7 +3,7 @@ their formats."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -56,6 +56,14 @@ def row_plan(options: RowOptions) -> RowPlan:
     )
 
 
+class Fields(NamedTuple):
+    """What is decoded of some records; None where nothing needs it."""
+
+    keys: pa.Array | None
+    values: pa.Array | None
+    headers: pa.Array | None
+
+
 class RowMaker:
     """Makes the rows of one task."""
 
@@ -75,24 +83,52 @@ class RowMaker:
             for part in _parts(columns, self._at_once):
                 yield self._batch(part, of)
 
+    def decoded(self, found: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same of rows as Spark's own connector has them. Raises DecodeError."""
+        for whole in found:
+            for at in range(0, whole.num_rows, self._at_once or max(1, whole.num_rows)):
+                yield self._decoded(whole.slice(at, self._at_once))
+
+    def _decoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        def column(name: str) -> pa.Array:
+            given = {KEY_BYTES: "key", VALUE_BYTES: "value"}.get(name, name)
+            return batch.column(given).cast(self._schema.field(name).type)
+
+        def place(row: int) -> str:
+            one = batch.slice(row, 1).to_pylist()[0]
+            return f"{TopicPartition(one['topic'], one['partition'])}: the record at offset {one['offset']}"
+
+        keys, values = (batch.column(name).cast(pa.binary()) for name in ("key", "value"))
+        headers = batch.column(HEADERS).cast(HEADERS_TYPE) if HEADERS in batch.schema.names else None
+        return self._made(Fields(keys, values, headers), batch.num_rows, column, place)
+
     def _batch(self, columns: Columns, of: TopicPartition) -> pa.RecordBatch:
+        return self._made(
+            Fields(columns.keys, columns.values, columns.headers),
+            len(columns.offsets),
+            lambda name: _MAKERS[name](columns, of),
+            lambda row: f"{of}: the record at offset {columns.offsets[row]}",
+        )
+
+    def _made(
+        self, fields: Fields, count: int, other: Callable[[str], pa.Array], place: Callable[[int], str]
+    ) -> pa.RecordBatch:
         made: dict[str, pa.Array] = {}
         errors: dict[int, str] = {}
-        for name, decoder, data in (("key", self._key, columns.keys), ("value", self._value, columns.values)):
+        for name, decoder, data in (("key", self._key, fields.keys), ("value", self._value, fields.values)):
             if name not in self._plan.columns:
                 continue
-            made[name], bad = decoder.decode(data, columns.headers)
+            made[name], bad = decoder.decode(data, fields.headers)
             for row, line in bad.items():
                 errors[row] = f"{errors[row]}; {name}: {line}" if row in errors else f"{name}: {line}"
         if ERROR in self._plan.columns:
-            made[ERROR] = _lines(errors, len(columns.offsets))
+            made[ERROR] = _lines(errors, count)
         elif errors:
             row = min(errors)
             raise DecodeError(
-                f"{of}: the record at offset {columns.offsets[row]} cannot be decoded: {errors[row]}; with a column"
-                " error the query goes on"
+                f"{place(row)} cannot be decoded: {errors[row]}; with a column error the query goes on"
             )
-        arrays = [made[name] if name in made else _MAKERS[name](columns, of) for name in self._plan.columns]
+        arrays = [made[name] if name in made else other(name) for name in self._plan.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 

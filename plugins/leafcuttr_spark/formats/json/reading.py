@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
+from math import isfinite
 from typing import Any, Final
 
 import numpy as np
@@ -27,7 +28,9 @@ from leafcuttr_spark.formats.types import TIMESTAMP
 Convert = Callable[[Any, str], Any]
 _JOINED: Final = 32 << 20
 """Bytes of texts that are read together."""
-_BEGIN, _END = ord("{"), ord("}")
+_BEGIN, _END, _LIST = ord("{"), ord("}"), ord("[")
+_DEEPEST: Final = 500
+"""Arrow's reader takes texts of any depth, Python's those of less than 1000."""
 _FAST: Final = (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float64(), pa.string())
 
 
@@ -37,10 +40,18 @@ class JsonDecoder:
     def __init__(self, type_: pa.DataType) -> None:
         self.type = type_
         convert = converter(type_)
-        floats: Any = Decimal if _has_decimals(type_) else float
+        self._has_floats = _has(type_, kinds.is_floating)
+        floats: Any = Decimal if _has(type_, kinds.is_decimal) else float
 
         def slow(data: bytes) -> Any:
-            value = json.loads(data.decode(), parse_constant=_refused, parse_float=floats)
+            text = data.decode()
+            try:
+                value = json.loads(text, parse_constant=_refused, parse_float=floats)
+            except json.JSONDecodeError:
+                raise
+            except ValueError:
+                # Python makes no integer of more than 4300 digits, and nobody may have wanted it.
+                value = json.loads(text, parse_constant=_refused, parse_float=floats, parse_int=float)
             return convert(value, "")
 
         self._pieces = Pieces(
@@ -69,7 +80,10 @@ class JsonDecoder:
             raise PieceError("a text has several objects")
         batch = found.combine_chunks()
         columns = [column.chunk(0) for column in batch.columns]
-        return pa.StructArray.from_arrays(columns, fields=list(self.type))
+        made = pa.StructArray.from_arrays(columns, fields=list(self.type))
+        if self._has_floats and _has_infinite(made):
+            raise PieceError("a number is too large")
+        return made
 
 
 def _joined(values: pa.Array) -> Any:
@@ -82,8 +96,12 @@ def _joined(values: pa.Array) -> Any:
         raise PieceError("too much at once, or a text that is no object")
     if (octets[edges[:-1]] != _BEGIN).any() or (octets[edges[1:] - 1] != _END).any():
         raise PieceError("a text is no object")
-    if (octets[begin:end] < ord(" ")).any():
+    some = octets[begin:end]
+    if (some < ord(" ")).any():
         raise PieceError("a text has line ends")
+    opened = np.add.reduceat((some == _BEGIN) | (some == _LIST), edges[:-1] - begin, dtype=np.int64)
+    if opened.max() > _DEEPEST:
+        raise PieceError("a text may be nested deeper than Python reads")
     try:
         texts = values.cast(pa.string())
     except pa.ArrowInvalid as error:
@@ -106,9 +124,17 @@ def _is_fast_inside(field: pa.Field) -> bool:
     return type_ in _FAST
 
 
-def _has_decimals(type_: pa.DataType) -> bool:
-    return kinds.is_decimal(type_) or any(
-        _has_decimals(type_.field(place).type) for place in range(type_.num_fields)
+def _has(type_: pa.DataType, is_one: Callable[[pa.DataType], bool]) -> bool:
+    return is_one(type_) or any(_has(type_.field(place).type, is_one) for place in range(type_.num_fields))
+
+
+def _has_infinite(array: pa.Array) -> bool:
+    if kinds.is_floating(array.type):
+        return bool(pc.any(pc.is_inf(array)).as_py())
+    return (
+        any(map(_has_infinite, array.flatten()))
+        if kinds.is_struct(array.type)
+        else (kinds.is_list(array.type) and _has_infinite(array.flatten()))
     )
 
 
@@ -132,7 +158,7 @@ def converter(type_: pa.DataType) -> Convert:
     if kinds.is_integer(type_):
         return _integer(1 << type_.bit_width - 1)
     if kinds.is_floating(type_):
-        return _leaf("a number", (int, float, Decimal), float)
+        return _leaf("a number", (int, float, Decimal), _float)
     if kinds.is_decimal(type_):
         return _leaf("a number", (int, Decimal, str), _decimal)
     if kinds.is_timestamp(type_):
@@ -173,6 +199,13 @@ def _integer(end: int) -> Convert:
         return number
 
     return _leaf(f"an integer from {-end} to {end - 1}", (int, float, Decimal), make)
+
+
+def _float(value: Any) -> float:
+    found = float(value)
+    if not isfinite(found):
+        raise ValueError
+    return found
 
 
 def _decimal(value: Any) -> Decimal:

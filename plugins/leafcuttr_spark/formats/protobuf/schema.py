@@ -157,6 +157,14 @@ def message_of(files: list[FileDescriptor], name: str | None) -> Descriptor:
     raise SchemaError(f"the schema has no message {name}; it has {', '.join(known)[:300]}")
 
 
+def path_of(message: Descriptor) -> tuple[int, ...]:
+    """The path of indexes that leads to a message of its file."""
+    outer = message.containing_type
+    if outer is None:
+        return (list(message.file.message_types_by_name.values()).index(message),)
+    return (*path_of(outer), list(outer.nested_types).index(message))
+
+
 def message_at(file: FileDescriptor, path: tuple[int, ...]) -> Descriptor:
     """The message that a path of indexes leads to. Raises SchemaError."""
     some: list[Descriptor] = list(file.message_types_by_name.values())
@@ -200,6 +208,13 @@ def field_type(field: FieldDescriptor, open_: frozenset[str]) -> pa.DataType:
     return _Reader().field(field, open_, 0)
 
 
+def field_type_of_one(field: FieldDescriptor) -> pa.DataType:
+    """Of a field that is no message; of one value where it is repeated."""
+    if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
+        return pa.string() if field.type == FieldDescriptor.TYPE_STRING else pa.binary()
+    return _TYPES[field.cpp_type]
+
+
 class _Reader:
     def __init__(self) -> None:
         self._fields = 0
@@ -222,9 +237,7 @@ class _Reader:
     def _one(self, field: FieldDescriptor, open_: frozenset[str], depth: int) -> pa.DataType:
         message = field.message_type
         if message is None:
-            if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
-                return pa.string() if field.type == FieldDescriptor.TYPE_STRING else pa.binary()
-            return _TYPES[field.cpp_type]
+            return field_type_of_one(field)
         if message.full_name == TIMESTAMP_NAME:
             return TIMESTAMP
         if message.full_name in WRAPPERS:

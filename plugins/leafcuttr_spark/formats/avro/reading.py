@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from leafcuttr_spark.codec.avro import AvroValueError, avro_columns
 from leafcuttr_spark.codec.slices import edges_of
-from leafcuttr_spark.formats.avro_resolution import Project, projection
-from leafcuttr_spark.formats.avro_schema import PRIMITIVES, AvroSchema, arrow_type, branches, merged
+from leafcuttr_spark.formats.avro.resolution import Project, projection
+from leafcuttr_spark.formats.avro.schema import PRIMITIVES, AvroSchema, arrow_type, branches, merged
 from leafcuttr_spark.formats.pieces import Decoded, Fast, PieceError, Pieces
 from leafcuttr_spark.formats.types import FIRST_DAY, FIRST_US, LAST_DAY, LAST_US, MOST_DIGITS, list_of
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from leafcuttr_spark.formats.avro_schema import PRIMITIVES, arrow_type, branches
+from leafcuttr_spark.formats.avro.schema import PRIMITIVES, arrow_type, branches
 
 Json = Any
 Project = Callable[[pa.Array], pa.Array]

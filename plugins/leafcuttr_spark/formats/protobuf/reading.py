@@ -16,8 +16,8 @@ from leafcuttr_sdk.http_schemas.memory import Bounded
 from leafcuttr_sdk.schema_framing import read_indexes
 from leafcuttr_sdk.schemas import DataError, RegisteredSchema, SchemaError
 from leafcuttr_spark.codec.slices import edges_of, take_slices
-from leafcuttr_spark.formats import protobuf_schema as schemas
 from leafcuttr_spark.formats.pieces import Decoded, Pieces
+from leafcuttr_spark.formats.protobuf import schema as schemas
 from leafcuttr_spark.formats.registry import RegistrySchemas
 from leafcuttr_spark.formats.types import FIRST_US, LAST_US
 

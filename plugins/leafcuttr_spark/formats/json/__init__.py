@@ -1,0 +1,1 @@
+"""JSON: `schema` makes types of JSON Schemas, `reading` columns of texts, `writing` texts of columns."""
