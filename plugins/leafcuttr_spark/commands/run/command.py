@@ -1,0 +1,72 @@
+"""`leafcuttr spark run FILE`."""
+
+import logging
+import sys
+from pathlib import Path
+
+import click
+
+from leafcuttr_spark.commands.run.showing import LOG_MS, TERMINAL_MS
+
+
+@click.command("run")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--set",
+    "variables",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Give a variable of the file this value; may be repeated.",
+)
+@click.option("--once", is_flag=True, help="Read what there is now, then end.")
+@click.option("--json", "as_json", is_flag=True, help="A line of JSON for each batch.")
+@click.option(
+    "--status-file",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Write the status to this file too, after each batch.",
+)
+def run(file: Path, variables: tuple[str, ...], once: bool, as_json: bool, status_file: Path | None) -> None:
+    """Run a pipeline on Spark, until it is stopped.
+
+    It goes on where its checkpoint is. SIGTERM and Ctrl-C let it finish the batch under way; a second one does not
+    wait for that.
+
+    \b
+    Examples:
+      leafcuttr spark run orders.yaml
+      leafcuttr spark run orders.yaml --set region=us --once
+
+    Exit status: 0 if it was stopped, or is done; 1 if a batch failed; 2 if the file or the call is wrong, or Java or
+    Spark is missing; 3 if a person has to decide: the file was changed in a way that its checkpoint does not allow, or
+    there are more dead letters than it allows.
+    """
+    from leafcuttr_sdk.cli import command_context
+    from leafcuttr_spark.commands.run.conduct import RunFailure, RunOptions, conduct
+
+    given: dict[str, str] = {}
+    for one in variables:
+        name, equals, value = one.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"--set {one}: allowed is NAME=VALUE")
+        given[name] = value
+    _log_to_standard_error()
+    pause_ms = TERMINAL_MS if sys.stdout.isatty() else LOG_MS
+    options = RunOptions(file, given, once, as_json, status_file, pause_ms)
+    context = command_context()
+    try:
+        conduct(options, click.echo)
+    except RunFailure as failure:
+        *before, last = str(failure).splitlines()
+        for line in before:
+            click.echo(line, err=True)
+        context.fail(last, failure.status)
+
+
+def _log_to_standard_error() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger = logging.getLogger("leafcuttr")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False

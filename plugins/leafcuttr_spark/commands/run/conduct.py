@@ -1,0 +1,250 @@
+"""One run of a pipeline: from its file to the exit status of the command.
+
+    read the file -> Java -> the checkpoint is ours alone, and allows this pipeline -> Spark -> batches -> the end
+
+Whatever fails is one line, the last that is printed, and stands in the status file.
+"""
+
+import logging
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from leafcuttr_sdk.errors import BrokerError, PluginError
+from leafcuttr_spark.commands.run.showing import Shown
+from leafcuttr_spark.commands.run.stopping import StopRequest, stop_by_signal
+from leafcuttr_spark.operating.checkpoint import Checkpoint, read_checkpoint
+from leafcuttr_spark.operating.exits import Exit
+from leafcuttr_spark.operating.history import History
+from leafcuttr_spark.operating.java import java_trouble
+from leafcuttr_spark.operating.lag import oldest_ms
+from leafcuttr_spark.operating.monitor import RunMonitor
+from leafcuttr_spark.operating.places import checkpoint_of, local_path, own_folder
+from leafcuttr_spark.operating.starting import START, EditError, begun_at, check_edit, locked, read_start
+from leafcuttr_spark.operating.status import RunState, RunStatus
+from leafcuttr_spark.options import OptionError
+from leafcuttr_spark.pipelines.errors import PipelineError, PipelineFaultsError
+from leafcuttr_spark.pipelines.model import Pipeline, TopicOrigin, Trigger
+
+if TYPE_CHECKING:
+    from leafcuttr_sdk.types import TopicPartition
+
+LOGGER: Final = logging.getLogger("leafcuttr.spark")
+
+STATUS: Final = "status.json"
+HISTORY: Final = "history.jsonl"
+
+_TURN_S: Final = 0.5
+_STOPPING_TURN_S: Final = 0.05
+
+
+class RunOptions(NamedTuple):
+    """What was given to the command."""
+
+    file: Path
+    variables: Mapping[str, str]
+    once: bool = False
+    as_json: bool = False
+    status_file: Path | None = None
+    pause_ms: int = 1000
+
+
+class RunFailure(Exception):
+    """The run ends here. The message is the line for the person."""
+
+    def __init__(self, status: Exit, line: str) -> None:
+        super().__init__(line)
+        self.status = status
+
+
+def conduct(options: RunOptions, echo: Callable[[str], None]) -> None:
+    """Until the end of the run. Raises RunFailure for any end but that of `Exit.DONE`."""
+    pipeline = _read(options)
+    with _failures(pipeline):
+        _check_spark(pipeline)
+        checkpoint = checkpoint_of(pipeline)
+        own = own_folder(checkpoint, pipeline.name)
+        with locked(own), stop_by_signal() as stop:
+            local = local_path(checkpoint)
+            there = read_checkpoint(local) if local is not None else Checkpoint("")
+            check_edit(pipeline, there, own)
+            if not there.has_begun and (start := read_start(own / START)) is not None:
+                pipeline = begun_at(pipeline, start)
+            monitor = _monitor(pipeline, options, checkpoint, own)
+            shown = Shown(echo, as_json=options.as_json, pause_ms=options.pause_ms)
+            try:
+                _run(pipeline, monitor, shown, stop)
+            except BaseException as error:
+                monitor.enter(RunState.FAILED, _line(error, pipeline))
+                raise
+            shown.end(monitor.status)
+
+
+# Before Spark
+
+
+def _read(options: RunOptions) -> Pipeline:
+    from leafcuttr_spark.pipelines.reading.loading import read_pipeline
+
+    try:
+        pipeline, notes = read_pipeline(options.file, dict(options.variables))
+    except PipelineFaultsError as error:
+        raise RunFailure(Exit.WRONG, str(error)) from None
+    for note in notes:
+        LOGGER.warning("%s", note.text(str(options.file)))
+    return replace(pipeline, trigger=Trigger(available_now=True)) if options.once else pipeline
+
+
+def _check_spark(pipeline: Pipeline) -> None:
+    if find_spec("pyspark") is None:
+        extra = "spark-connect" if pipeline.session.remote else "spark"
+        raise RunFailure(Exit.WRONG, f"Spark is not installed: pip install 'leafcuttr[{extra}]'")
+    if pipeline.session.remote is None and (trouble := java_trouble()) is not None:
+        raise RunFailure(Exit.WRONG, trouble)
+
+
+@contextmanager
+def _failures(pipeline: Pipeline) -> Iterator[None]:
+    """What is raised becomes the end of the run, in a line without secrets."""
+    try:
+        yield
+    except RunFailure:
+        raise
+    except (
+        EditError,
+        OptionError,
+        PipelineFaultsError,
+        PipelineError,
+        PluginError,
+        BrokerError,
+        OSError,
+    ) as error:
+        raise RunFailure(_exit_of(error), _line(error, pipeline)) from error
+
+
+def _exit_of(error: BaseException) -> Exit:
+    from leafcuttr_spark.running.errors import DeadLetterLimitError
+
+    if isinstance(error, EditError | DeadLetterLimitError):
+        return Exit.REFUSED
+    return Exit.WRONG if isinstance(error, OptionError | PipelineFaultsError) else Exit.FAILED
+
+
+def _line(error: BaseException, pipeline: Pipeline) -> str:
+    return pipeline.secrets.hide(" ".join(str(error).split()) or type(error).__name__)
+
+
+def _monitor(pipeline: Pipeline, options: RunOptions, checkpoint: str, own: Path) -> RunMonitor:
+    now = _now_ms()
+    status = RunStatus(
+        pipeline=pipeline.name,
+        file=str(options.file.absolute()),
+        checkpoint=checkpoint,
+        run=str(uuid.uuid4()),
+        pid=os.getpid(),
+        host=socket.gethostname(),
+        state=RunState.STARTING,
+        began_ms=now,
+        written_ms=now,
+    )
+    files = (own / STATUS, *([options.status_file] if options.status_file is not None else []))
+    monitor = RunMonitor(status, files, History(own / HISTORY), _now_ms, _oldest_of(pipeline))
+    monitor.enter(RunState.STARTING)
+    return monitor
+
+
+def _oldest_of(pipeline: Pipeline) -> "Callable[[Mapping[TopicPartition, int]], int | None]":
+    """The age of lag is found where all topics are of one cluster."""
+    clusters = {
+        one.origin.cluster for one in pipeline.sources.values() if isinstance(one.origin, TopicOrigin)
+    }
+    if len(clusters) != 1:
+        return lambda positions: None
+    properties = pipeline.clusters[clusters.pop()]
+
+    def oldest(positions: "Mapping[TopicPartition, int]") -> int | None:
+        from leafcuttr_spark.spark.peers import peer_of
+
+        try:
+            return oldest_ms(peer_of(properties), positions)
+        except PluginError:
+            return None
+
+    return oldest
+
+
+# With Spark
+
+
+def _run(pipeline: Pipeline, monitor: RunMonitor, shown: Shown, stop: StopRequest) -> None:
+    from leafcuttr_spark.running.run import start
+    from leafcuttr_spark.running.session import open_session
+
+    with ExitStack() as stack:
+        spark = open_session(pipeline)
+        stack.callback(spark.stop)
+        for listener in _listeners(pipeline, monitor):
+            spark.streams.addListener(listener)
+            stack.callback(spark.streams.removeListener, listener)
+        if stop.is_made:
+            monitor.enter(RunState.STOPPED)
+            return
+        running = start(pipeline, spark)
+        stack.callback(running.stop)
+        monitor.enter(RunState.RUNNING)
+        try:
+            _watch(running, monitor, shown, stop)
+        finally:
+            _last_words(running, monitor, shown)
+        monitor.enter(RunState.STOPPED if stop.is_made else RunState.FINISHED)
+
+
+def _watch(running: Any, monitor: RunMonitor, shown: Shown, stop: StopRequest) -> None:
+    """Until the query has ended, or was stopped between two batches."""
+    asked_at: int | None = None
+    while not running.wait(_STOPPING_TURN_S if stop.is_made else _TURN_S):
+        shown.batches(monitor.tick(running.dead_letters), monitor.status)
+        if not stop.is_made:
+            continue
+        if asked_at is None:
+            asked_at = monitor.status.batches
+            monitor.enter(RunState.STOPPING)
+        is_between = not running.query.status["isTriggerActive"] or monitor.status.batches > asked_at
+        if is_between or stop.is_urgent:
+            running.stop()
+            return
+
+
+def _last_words(running: Any, monitor: RunMonitor, shown: Shown) -> None:
+    """Listeners are told a moment after the query has ended."""
+    deadline = time.monotonic() + 2.0
+    last = running.query.lastProgress
+    while last is not None and (monitor.status.batch or 0) < last.batchId and time.monotonic() < deadline:
+        shown.batches(monitor.tick(running.dead_letters), monitor.status)
+        time.sleep(_STOPPING_TURN_S)
+    shown.batches(monitor.tick(running.dead_letters), monitor.status)
+
+
+def _listeners(pipeline: Pipeline, monitor: RunMonitor) -> Iterator[Any]:
+    """What is told of each batch: the monitor, and the groups in which other tools see how far the pipeline is."""
+    from leafcuttr_spark.spark.listener import GroupOffsets
+    from leafcuttr_spark.spark.progress import ProgressListener
+
+    yield ProgressListener(pipeline.name, monitor.told)
+    clusters = {
+        one.origin.cluster for one in pipeline.sources.values() if isinstance(one.origin, TopicOrigin)
+    }
+    if len(clusters) == 1:
+        properties = {f"kafka.{name}": value for name, value in pipeline.clusters[clusters.pop()].items()}
+        yield GroupOffsets({**properties, "kafka.group.id": pipeline.name}, pipeline.name)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,110 @@
+"""What Spark tells of a micro-batch that is done (`StreamingQueryProgress`, as JSON), as far as operators see it."""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from leafcuttr_sdk.types import TopicPartition
+from leafcuttr_spark.options import OptionError
+from leafcuttr_spark.source.offsets import positions_of
+
+LATE: Final = "lc.late."
+"""The begin of the names of observed metrics that count late rows."""
+
+Offsets = Mapping[TopicPartition, int]
+
+
+class SourceProgress(NamedTuple):
+    """One source, in the order of the query."""
+
+    read: Offsets
+    """Up to where this batch has read; nothing of a source that is not ours."""
+    ends: Offsets
+    """Up to where it could have read."""
+
+
+class BatchProgress(NamedTuple):
+    """One batch that is done."""
+
+    batch: int
+    rows: int
+    rows_per_s: float
+    seconds: float
+    """How long it took."""
+    sources: tuple[SourceProgress, ...] = ()
+    watermark_ms: int | None = None
+    state_rows: int = 0
+    state_bytes: int = 0
+    late_rows: int = 0
+
+    @property
+    def lag(self) -> dict[TopicPartition, int]:
+        """Partitions that have records which were not read: how many offsets."""
+        found: dict[TopicPartition, int] = {}
+        for source in self.sources:
+            for partition, end in source.ends.items():
+                if (behind := end - source.read.get(partition, 0)) > 0:
+                    found[partition] = behind
+        return found
+
+    @property
+    def knows_lag(self) -> bool:
+        """Whether a source has told where its topics end."""
+        return any(source.ends for source in self.sources)
+
+
+def progress_of(text: str) -> BatchProgress:
+    """Raises ValueError for what is no progress of Spark's."""
+    found = json.loads(text)
+    try:
+        batch = int(found["batchId"])
+    except (TypeError, KeyError):
+        raise ValueError("it has no batchId") from None
+    operators = [one for one in found.get("stateOperators") or () if isinstance(one, dict)]
+    return BatchProgress(
+        batch=batch,
+        rows=_whole(found.get("numInputRows")),
+        rows_per_s=_real(found.get("processedRowsPerSecond")),
+        seconds=_whole(found.get("batchDuration")) / 1000,
+        sources=tuple(map(_source, found.get("sources") or ())),
+        watermark_ms=_watermark((found.get("eventTime") or {}).get("watermark")),
+        state_rows=sum(_whole(one.get("numRowsTotal")) for one in operators),
+        state_bytes=sum(_whole(one.get("memoryUsedBytes")) for one in operators),
+        late_rows=sum(_whole(one.get("numRowsDroppedByWatermark")) for one in operators)
+        + sum(_late(found.get("observedMetrics") or {})),
+    )
+
+
+def _source(found: Any) -> SourceProgress:
+    return SourceProgress(_offsets(found.get("endOffset")), _offsets(found.get("latestOffset")))
+
+
+def _offsets(kept: Any) -> Offsets:
+    try:
+        return positions_of(json.loads(kept) if isinstance(kept, str) else kept).offsets
+    except (OptionError, ValueError, RecursionError):
+        return {}
+
+
+def _late(observed: Mapping[str, Any]) -> Iterable[int]:
+    for name, row in observed.items():
+        if name.startswith(LATE) and isinstance(row, dict):
+            yield from map(_whole, row.values())
+
+
+def _watermark(text: Any) -> int | None:
+    """Spark's first one is the year 1970."""
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000) or None
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _whole(value: Any) -> int:
+    return value if type(value) is int else 0
+
+
+def _real(value: Any) -> float:
+    """Spark writes NaN and infinity for a batch that took no time."""
+    return float(value) if isinstance(value, int | float) and abs(value) < 1e15 else 0.0
