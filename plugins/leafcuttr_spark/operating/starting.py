@@ -6,11 +6,12 @@ import fcntl
 import json
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.types import TopicPartition
@@ -21,6 +22,9 @@ from leafcuttr_spark.pipelines.model import Pipeline, Start, TopicOrigin
 LOCK: Final = "lock"
 FINGERPRINT: Final = "pipeline.json"
 START: Final = "start.json"
+
+_TRIES: Final = 5
+_PAUSE_S: Final = 0.05
 
 
 class CheckpointTakenError(PluginError):
@@ -38,19 +42,29 @@ def locked(own: Path) -> Iterator[None]:
     own.mkdir(parents=True, exist_ok=True)
     path = own / LOCK
     with path.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _lock(file):
             file.seek(0)
             pid = file.read(20).strip() or "unknown"
             raise CheckpointTakenError(
                 f"another run has the checkpoint {own.parent} (process {pid}); leafcuttr spark stop ends it"
-            ) from None
+            )
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()
         # A JVM that was started meanwhile would keep the lock: its descriptor is not passed on (PEP 446).
         yield
+
+
+def _lock(file: IO[str]) -> bool:
+    """Who only wants to know whether it is taken has it for a moment."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_PAUSE_S)
+        else:
+            return True
+    return False
 
 
 def check_edit(pipeline: Pipeline, checkpoint: Checkpoint, own: Path) -> None:
