@@ -3,7 +3,11 @@
 files  a new file of a template: init
 checks what is wrong with files, without Spark: check
 plans  the graph of a file as text: plan
-common options and errors that several have
+run    a pipeline runs: run
+runs   how a run goes, and its end: status, stop
+replays a pipeline begins anew: replay
+dead_letters what could not be processed: dlq
+common, common_runs options and errors that several have
 
 Nothing of Spark is imported before a command needs it.
 """
@@ -11,8 +15,12 @@ Nothing of Spark is imported before a command needs it.
 import click
 
 from leafcuttr_spark.commands.checks import check
+from leafcuttr_spark.commands.dead_letters import dlq
 from leafcuttr_spark.commands.files import init
 from leafcuttr_spark.commands.plans import plan
+from leafcuttr_spark.commands.replays import replay
+from leafcuttr_spark.commands.run.command import run
+from leafcuttr_spark.commands.runs import status, stop
 
 
 @click.group("spark", short_help="Write, check and run pipelines on Spark.")
@@ -31,5 +39,5 @@ def spark() -> None:
     """
 
 
-for _command in (init, check, plan):
+for _command in (init, check, plan, run, status, stop, replay, dlq):
     spark.add_command(_command)

@@ -38,14 +38,14 @@ def set_option(function: F) -> F:
     )(function)
 
 
-def need_packages() -> None:
-    """End the command with one line where what reads pipelines is not installed."""
+def need_packages(status: int = 1) -> None:
+    """End the command with one line, and this status, where what reads pipelines is not installed."""
     try:
         import sqlglot
         import yaml  # noqa: F401
     except ImportError as error:
         del error
-        command_context().fail(f"it needs PyYAML and sqlglot, which are not installed: {INSTALL}")
+        command_context().fail(f"it needs PyYAML and sqlglot, which are not installed: {INSTALL}", status)
     del sqlglot
 
 

@@ -60,8 +60,8 @@ def _plot(plot: _Plot, points: Sequence[Point], top: float) -> list[str]:
         )
     line = [f"{x:.1f},{floor - (floor - ceiling) * value / most:.1f}" for x, value in _columns(known, points)]
     if len(line) == 1:
-        x, _, y = line[0].partition(",")
-        parts.append(f'<circle cx="{x}" cy="{y}" r="2" fill="#1f6feb"/>')
+        at, _, height = line[0].partition(",")
+        parts.append(f'<circle cx="{at}" cy="{height}" r="2" fill="#1f6feb"/>')
     elif line:
         parts.append(f'<polyline points="{" ".join(line)}" fill="none" stroke="#1f6feb" stroke-width="1.5"/>')
     return parts

@@ -4,19 +4,15 @@
 
 import os
 import re
-import shutil
-import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from leafcuttr_spark.operating.java import java_trouble
 from leafcuttr_spark.pipelines.errors import PipelineError
 from leafcuttr_spark.pipelines.model import Pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_JAVA: Final = 17
 
 DEFAULTS: Final = {
     "spark.ui.enabled": "false",
@@ -32,8 +28,8 @@ DEFAULTS: Final = {
 def session_of(pipeline: Pipeline) -> "SparkSession":
     """Start it, or take the one that this process has already. Raises PipelineError where Spark cannot start."""
     settings = pipeline.session
-    if settings.remote is None:
-        _check_java()
+    if settings.remote is None and (trouble := java_trouble()) is not None:
+        raise PipelineError(trouble, "session")
     try:
         from pyspark.sql import SparkSession
     except ImportError:
@@ -68,21 +64,3 @@ def _local(master: str) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
     }
-
-
-def _check_java() -> None:
-    """Raises PipelineError with one line."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    asked = f"Spark needs Java {_JAVA} or later"
-    if java is None or not Path(java).exists():
-        raise PipelineError(f"{asked}, and there is none: install it, or set JAVA_HOME", "session")
-    try:
-        said = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=60, check=False
-        ).stderr
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise PipelineError(f"{asked}, and {java} does not run: {error}", "session") from None
-    version = re.search(r'version "(?:1\.)?(\d+)', said)
-    if version is not None and int(version[1]) < _JAVA:
-        raise PipelineError(f"{asked}, and {java} is Java {version[1]}", "session")

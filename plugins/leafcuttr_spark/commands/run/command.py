@@ -6,18 +6,14 @@ from pathlib import Path
 
 import click
 
+from leafcuttr_sdk.cli import command_context
+from leafcuttr_spark.commands.common import set_option
 from leafcuttr_spark.commands.run.showing import LOG_MS, TERMINAL_MS
 
 
 @click.command("run")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--set",
-    "variables",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="Give a variable of the file this value; may be repeated.",
-)
+@set_option
 @click.option("--once", is_flag=True, help="Read what there is now, then end.")
 @click.option("--json", "as_json", is_flag=True, help="A line of JSON for each batch.")
 @click.option(
@@ -26,7 +22,7 @@ from leafcuttr_spark.commands.run.showing import LOG_MS, TERMINAL_MS
     metavar="PATH",
     help="Write the status to this file too, after each batch.",
 )
-def run(file: Path, variables: tuple[str, ...], once: bool, as_json: bool, status_file: Path | None) -> None:
+def run(file: Path, variables: dict[str, str], once: bool, as_json: bool, status_file: Path | None) -> None:
     """Run a pipeline on Spark, until it is stopped.
 
     It goes on where its checkpoint is. SIGTERM and Ctrl-C let it finish the batch under way; a second one does not
@@ -41,18 +37,18 @@ def run(file: Path, variables: tuple[str, ...], once: bool, as_json: bool, statu
     Spark is missing; 3 if a person has to decide: the file was changed in a way that its checkpoint does not allow, or
     there are more dead letters than it allows.
     """
-    from leafcuttr_sdk.cli import command_context
+    run_file(file, variables, once=once, as_json=as_json, status_file=status_file)
+
+
+def run_file(
+    file: Path, variables: dict[str, str], *, once: bool, as_json: bool, status_file: Path | None
+) -> None:
+    """What fails ends the command, with the line and the status of the failure."""
     from leafcuttr_spark.commands.run.conduct import RunFailure, RunOptions, conduct
 
-    given: dict[str, str] = {}
-    for one in variables:
-        name, equals, value = one.partition("=")
-        if not equals or not name:
-            raise click.UsageError(f"--set {one}: allowed is NAME=VALUE")
-        given[name] = value
     _log_to_standard_error()
     pause_ms = TERMINAL_MS if sys.stdout.isatty() else LOG_MS
-    options = RunOptions(file, given, once, as_json, status_file, pause_ms)
+    options = RunOptions(file, variables, once, as_json, status_file, pause_ms)
     context = command_context()
     try:
         conduct(options, click.echo)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from leafcuttr_sdk.errors import BrokerError, PluginError
+from leafcuttr_spark.commands.common import need_packages
 from leafcuttr_spark.commands.run.showing import Shown
 from leafcuttr_spark.commands.run.stopping import StopRequest, stop_by_signal
 from leafcuttr_spark.operating.checkpoint import Checkpoint, read_checkpoint
@@ -30,7 +31,7 @@ from leafcuttr_spark.operating.places import checkpoint_of, local_path, own_fold
 from leafcuttr_spark.operating.starting import START, EditError, begun_at, check_edit, locked, read_start
 from leafcuttr_spark.operating.status import RunState, RunStatus
 from leafcuttr_spark.options import OptionError
-from leafcuttr_spark.pipelines.errors import PipelineError, PipelineFaultsError
+from leafcuttr_spark.pipelines.errors import DeadLetterLimitError, PipelineError, PipelineFaultsError
 from leafcuttr_spark.pipelines.model import Pipeline, TopicOrigin, Trigger
 
 if TYPE_CHECKING:
@@ -91,10 +92,11 @@ def conduct(options: RunOptions, echo: Callable[[str], None]) -> None:
 
 
 def _read(options: RunOptions) -> Pipeline:
-    from leafcuttr_spark.pipelines.reading.loading import read_pipeline
+    need_packages(Exit.WRONG)
+    from leafcuttr_spark.pipelines.checking.whole import load_pipeline
 
     try:
-        pipeline, notes = read_pipeline(options.file, dict(options.variables))
+        pipeline, notes = load_pipeline(str(options.file), dict(options.variables))
     except PipelineFaultsError as error:
         raise RunFailure(Exit.WRONG, str(error)) from None
     for note in notes:
@@ -130,8 +132,6 @@ def _failures(pipeline: Pipeline) -> Iterator[None]:
 
 
 def _exit_of(error: BaseException) -> Exit:
-    from leafcuttr_spark.running.errors import DeadLetterLimitError
-
     if isinstance(error, EditError | DeadLetterLimitError):
         return Exit.REFUSED
     return Exit.WRONG if isinstance(error, OptionError | PipelineFaultsError) else Exit.FAILED
@@ -185,14 +185,15 @@ def _oldest_of(pipeline: Pipeline) -> "Callable[[Mapping[TopicPartition, int]], 
 
 def _run(pipeline: Pipeline, monitor: RunMonitor, shown: Shown, stop: StopRequest) -> None:
     from leafcuttr_spark.running.run import start
-    from leafcuttr_spark.running.session import open_session
+    from leafcuttr_spark.running.session import session_of
+    from leafcuttr_spark.spark.progress import ProgressListener
 
     with ExitStack() as stack:
-        spark = open_session(pipeline)
+        spark = session_of(pipeline)
         stack.callback(spark.stop)
-        for listener in _listeners(pipeline, monitor):
-            spark.streams.addListener(listener)
-            stack.callback(spark.streams.removeListener, listener)
+        listener = ProgressListener(pipeline.name, monitor.told)
+        spark.streams.addListener(listener)
+        stack.callback(spark.streams.removeListener, listener)
         if stop.is_made:
             monitor.enter(RunState.STOPPED)
             return
@@ -230,20 +231,6 @@ def _last_words(running: Any, monitor: RunMonitor, shown: Shown) -> None:
         shown.batches(monitor.tick(running.dead_letters), monitor.status)
         time.sleep(_STOPPING_TURN_S)
     shown.batches(monitor.tick(running.dead_letters), monitor.status)
-
-
-def _listeners(pipeline: Pipeline, monitor: RunMonitor) -> Iterator[Any]:
-    """What is told of each batch: the monitor, and the groups in which other tools see how far the pipeline is."""
-    from leafcuttr_spark.spark.listener import GroupOffsets
-    from leafcuttr_spark.spark.progress import ProgressListener
-
-    yield ProgressListener(pipeline.name, monitor.told)
-    clusters = {
-        one.origin.cluster for one in pipeline.sources.values() if isinstance(one.origin, TopicOrigin)
-    }
-    if len(clusters) == 1:
-        properties = {f"kafka.{name}": value for name, value in pipeline.clusters[clusters.pop()].items()}
-        yield GroupOffsets({**properties, "kafka.group.id": pipeline.name}, pipeline.name)
 
 
 def _now_ms() -> int:
