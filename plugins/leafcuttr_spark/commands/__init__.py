@@ -7,6 +7,7 @@ run    a pipeline runs: run
 runs   how a run goes, and its end: status, stop
 replays a pipeline begins anew: replay
 dead_letters what could not be processed: dlq
+packages what executors need: package
 common, common_runs options and errors that several have
 
 Nothing of Spark is imported before a command needs it.
@@ -17,6 +18,7 @@ import click
 from leafcuttr_spark.commands.checks import check
 from leafcuttr_spark.commands.dead_letters import dlq
 from leafcuttr_spark.commands.files import init
+from leafcuttr_spark.commands.packages import package
 from leafcuttr_spark.commands.plans import plan
 from leafcuttr_spark.commands.replays import replay
 from leafcuttr_spark.commands.run.command import run
@@ -39,5 +41,5 @@ def spark() -> None:
     """
 
 
-for _command in (init, check, plan, run, status, stop, replay, dlq):
+for _command in (init, check, plan, run, status, stop, replay, dlq, package):
     spark.add_command(_command)
