@@ -161,9 +161,9 @@ def _letters(file: str, variables: dict[str, str]) -> "Iterator[tuple[BlockingPe
 
 
 def _row(letter: "Letter") -> dict[str, Any]:
+    """`partition` and `offset`, as texts, are those of the record."""
     return {
-        "partition": letter.partition.partition,
-        "offset": letter.offset,
+        "letter": f"{letter.partition.partition}:{letter.offset}",
         "at_ms": letter.at_ms,
         **letter.about,
         "key": _text(letter.key),

@@ -35,15 +35,15 @@ def start_at(text: str, checkpoint: Path, pipeline: "Pipeline", now: datetime) -
             return _at_time(now - timedelta(**{_UNITS[ago[2]]: int(ago[1])}))
         except OverflowError:
             raise PlaceError(f"{text} ago is before all time") from None
-    if _OFFSET.match(text):
-        return Start("offsets", offsets=_offsets(text, checkpoint, pipeline))
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise PlaceError(
-            f"--from {text!r}: allowed are earliest, latest, a time as 2026-11-20T10:00:00, a duration as 2h, or "
-            "TOPIC:PARTITION:OFFSET,..."
-        ) from None
+        if _OFFSET.match(text) is None:
+            raise PlaceError(
+                f"--from {text!r}: allowed are earliest, latest, a time as 2026-11-20T10:00:00, a duration as 2h, or "
+                "TOPIC:PARTITION:OFFSET,..."
+            ) from None
+        return Start("offsets", offsets=_offsets(text, checkpoint, pipeline))
     return _at_time(moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC))
 
 

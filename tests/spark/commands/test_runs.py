@@ -1,0 +1,298 @@
+"""`leafcuttr spark status`, `stop` and `replay`, where no Spark runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from leafcuttr.cli.root import cli
+from leafcuttr_spark.operating.history import History, Point
+from leafcuttr_spark.operating.starting import read_start
+from leafcuttr_spark.operating.status import RunState, RunStatus, write_status
+from leafcuttr_spark.pipelines.model import Start
+
+pytest.importorskip("yaml")
+pytest.importorskip("sqlglot")
+
+TEXT = """
+pipeline: orders
+cluster: {bootstrap.servers: "127.0.0.1:1"}
+checkpoint: ./checkpoint
+sources:
+  orders: {topic: orders, key: none, value: text}
+sinks:
+  out: {from: orders, topic: out, value: {format: text, columns: [value]}}
+"""
+POSITIONS = {"version": 1, "offsets": {"orders": {"0": 42, "1": 17}}, "topics": {}}
+STATUS = RunStatus(
+    pipeline="orders",
+    file="orders.yaml",
+    checkpoint="checkpoint",
+    run="a",
+    pid=1 << 22,
+    host="elsewhere",
+    state=RunState.RUNNING,
+    began_ms=1_700_000_000_000,
+    written_ms=1_700_000_100_000,
+    batch=17,
+    batches=3,
+    rows=1200,
+    rows_per_s=52.4,
+    lag_records=42,
+    lag_s=1.25,
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "orders.yaml"
+    path.write_text(TEXT)
+    yield path
+
+
+def ran(*words: object) -> Result:
+    return CliRunner().invoke(cli, ["spark", *map(str, words)])
+
+
+def checkpoint(file: Path, done: int = 17) -> Path:
+    folder = file.parent / "checkpoint"
+    for name in ("offsets", "commits", "leafcuttr"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "metadata").write_text('{"id": "b0a3"}')
+    about = {"batchWatermarkMs": 0, "batchTimestampMs": 1_700_000_000_000}
+    (folder / "offsets" / str(done + 1)).write_text(f"v1\n{json.dumps(about)}\n{json.dumps(POSITIONS)}")
+    (folder / "offsets" / str(done)).write_text(f"v1\n{json.dumps(about)}\n{json.dumps(POSITIONS)}")
+    (folder / "commits" / str(done)).write_text("v1\n{}")
+    return folder
+
+
+def test_one_that_has_never_run(file: Path) -> None:
+    done = ran("status", file)
+    assert done.exit_code == 1
+    assert done.stderr == f"leafcuttr: orders has never run: there is nothing in {file.parent}/checkpoint\n"
+
+
+def test_what_the_checkpoint_says_is_enough(file: Path) -> None:
+    checkpoint(file)
+    done = ran("status", file)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines() == [
+        "pipeline    orders",
+        "state       unknown",
+        f"checkpoint  {file.parent}/checkpoint",
+        "done        batch 17; batch 18 has begun",
+        "offsets     orders: 0: 42, 1: 17",
+    ]
+
+
+def test_what_the_last_run_has_said(file: Path) -> None:
+    own = checkpoint(file) / "leafcuttr"
+    write_status(own / "status.json", STATUS)
+    lines = ran("status", file).stdout.splitlines()
+    assert lines[1] == "state       running"  # elsewhere, so nobody knows better
+    assert lines[2] == f"process     {1 << 22} on elsewhere, begun 2023-11-14T22:13:20Z"
+    assert lines[3] == "run         batch 17 | 1,200 rows, 52/s | lag 42 records, 1.2 s"
+    found = json.loads(ran("status", file, "--json").stdout)
+    assert (found["runs"], found["batch_done"], found["run"]["lag_records"]) == (True, 17, 42)
+    assert found["offsets"] == {"orders": {"0": 42, "1": 17}}
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "trouble"),
+    [
+        (replace(STATUS, state=RunState.FAILED, trouble="it said why"), "failed", "it said why"),
+        (replace(STATUS, state=RunState.STOPPED), "stopped", None),
+    ],
+)
+def test_a_run_that_is_over(file: Path, status: RunStatus, state: str, trouble: str | None) -> None:
+    write_status(checkpoint(file) / "leafcuttr" / "status.json", status)
+    lines = ran("status", file).stdout.splitlines()
+    assert lines[1] == f"state       {state}"
+    assert (f"trouble     {trouble}" in lines) is (trouble is not None)
+
+
+def test_a_run_that_was_killed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as over:
+        over.wait()
+    monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
+    write_status(checkpoint(file) / "leafcuttr" / "status.json", replace(STATUS, pid=over.pid))
+    assert ran("status", file).stdout.splitlines()[1] == "state       killed"
+
+
+def test_plots(file: Path, tmp_path: Path) -> None:
+    own = checkpoint(file) / "leafcuttr"
+    History(own / "history.jsonl").add(Point(1000, 1, 2, 0.5))
+    done = ran("status", file, "--svg", tmp_path / "plots.svg")
+    assert done.exit_code == 0
+    assert "orders: 1 batch, " in (tmp_path / "plots.svg").read_text()
+    assert ran("status", "--svg", "x").exit_code == 2
+
+
+def test_a_file_that_is_wrong(file: Path) -> None:
+    file.write_text(TEXT.replace("topic: out", "topick: out"))
+    for command in (
+        ["status"],
+        ["stop"],
+        ["replay", "--from", "earliest"],
+        ["dlq", "list"],
+        ["dlq", "replay"],
+    ):
+        done = ran(*command, file)
+        assert done.exit_code == 1
+        assert "topick" in done.stderr
+
+
+# Stop
+
+HOLDS = """
+import sys, time
+from pathlib import Path
+from leafcuttr_spark.operating.starting import locked
+with locked(Path(sys.argv[1])):
+    print("locked", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_stop(file: Path) -> None:
+    done = ran("stop", file)
+    assert (done.exit_code, done.stderr) == (
+        1,
+        "leafcuttr: orders: no run of the pipeline has its checkpoint on this machine\n",
+    )
+    own = file.parent / "checkpoint" / "leafcuttr"
+    with subprocess.Popen([sys.executable, "-c", HOLDS, str(own)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"locked\n"
+        done = ran("replay", file, "--from", "earliest", "--prepare")
+        assert done.exit_code == 1
+        assert (
+            f"another run has the checkpoint {file.parent}/checkpoint (process {process.pid})" in done.stderr
+        )
+        done = ran("stop", file)
+        assert (done.exit_code, done.stdout) == (0, f"orders has stopped (process {process.pid})\n")
+
+
+# Replay
+
+
+def prepared(file: Path, place: str) -> tuple[Result, Start | None]:
+    done = ran("replay", file, "--from", place, "--prepare")
+    return done, read_start(file.parent / "checkpoint" / "leafcuttr" / "start.json")
+
+
+def test_a_new_checkpoint_begins_elsewhere(file: Path) -> None:
+    checkpoint(file)
+    done, start = prepared(file, "earliest")
+    assert done.exit_code == 0, done.output
+    assert start == Start("earliest")
+    assert done.stdout == "orders begins at earliest\n"
+    kept = [path for path in file.parent.iterdir() if path.name.startswith("checkpoint.before-")]
+    assert len(kept) == 1
+    assert (kept[0] / "metadata").exists()
+    assert done.stderr == f"the checkpoint of before is kept: {kept[0]}\n"
+    assert [path.name for path in (file.parent / "checkpoint").iterdir()] == ["leafcuttr"]
+    # Again, before anything has run: there is nothing to keep.
+    done, start = prepared(file, "latest")
+    assert (done.stderr, start) == ("", Start("latest"))
+
+
+@pytest.mark.parametrize(
+    ("place", "start"),
+    [
+        ("1970-01-01T00:00:05", Start("timestamp", 5000)),
+        ("1970-01-01T01:00:05+01:00", Start("timestamp", 5000)),
+        ("orders:0:7", Start("offsets", offsets={"orders": {0: 7, 1: 17}})),
+        ("orders:0:7, orders:3:9", Start("offsets", offsets={"orders": {0: 7, 1: 17, 3: 9}})),
+    ],
+)
+def test_places(file: Path, place: str, start: Start) -> None:
+    checkpoint(file)
+    assert prepared(file, place)[1] == start
+
+
+def test_a_while_ago(file: Path) -> None:
+    now = time.time() * 1000
+    start = prepared(file, "2h")[1]
+    assert start is not None and start.timestamp_ms is not None
+    assert 0 <= start.timestamp_ms - (now - 2 * 3600 * 1000) < 60_000
+
+
+@pytest.mark.parametrize(
+    ("place", "line"),
+    [
+        (
+            "soon",
+            "--from 'soon': allowed are earliest, latest, a time as 2026-11-20T10:00:00, a duration as 2h",
+        ),
+        ("other:0:1", "no source of orders reads the topic other"),
+        ("orders:0:1,orders", "'orders' is not TOPIC:PARTITION:OFFSET"),
+        ("orders:0:9223372036854775808", "is not TOPIC:PARTITION:OFFSET"),
+        ("1969-01-01", "is before 1970"),
+        ("99999999999d", "99999999999d ago is before all time"),
+    ],
+)
+def test_places_that_are_none(file: Path, place: str, line: str) -> None:
+    checkpoint(file)
+    done, start = prepared(file, place)
+    assert (done.exit_code, start) == (2, None)
+    assert line in " ".join(done.stderr.split())
+
+
+def test_a_checkpoint_that_is_elsewhere(file: Path) -> None:
+    file.write_text(TEXT.replace("./checkpoint", "s3a://bucket/checkpoint"))
+    done = ran("replay", file, "--from", "earliest")
+    assert done.exit_code == 1
+    assert "the checkpoint s3a://bucket/checkpoint is not on this machine" in done.stderr
+
+
+# Of a broker
+
+
+def test_pipelines_of_a_broker(tmp_path: Path) -> None:
+    import threading
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+
+    rows = [{"pipeline": "orders", "state": "running", "rows": 7, "trouble": ""}]
+
+    class Admin(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            is_there = self.path == "/plugins/spark/pipelines" and rows
+            self.send_response(200 if is_there else 404)
+            self.end_headers()
+            self.wfile.write(json.dumps(rows).encode())
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Admin) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        address = f"127.0.0.1:{server.server_port}"
+        try:
+            done = ran("status", "--admin-server", address)
+            assert done.exit_code == 0, done.output
+            assert done.stdout.split()[:2] == ["pipeline", "state"]
+            assert "orders" in done.stdout
+            assert json.loads(ran("status", "--admin-server", address, "--json").stdout) == rows
+            rows.clear()
+            done = ran("status", "--admin-server", address)
+            assert (done.exit_code, done.stderr) == (
+                1,
+                f"leafcuttr: the broker at {address} runs no pipelines (lc.spark.pipelines)\n",
+            )
+        finally:
+            server.shutdown()
+            thread.join()
+    done = ran("status", "--admin-server", address)
+    assert done.exit_code == 1
+    assert f"no broker answers at {address}: " in done.stderr
