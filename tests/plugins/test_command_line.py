@@ -117,6 +117,7 @@ def test_help_names_the_commands_of_plugins_apart(site: Path) -> None:
         "mqtt",
         "relay",
         "schemas",
+        "spark",
         "turn",
         "turn-badly",
         "turn-wrong",

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from leafcuttr_spark.pipelines.model import Pipeline
 
 
-class Place(NamedTuple):
+class PipelinePlace(NamedTuple):
     """A pipeline, its checkpoint, and the folder with what its runs keep beside it."""
 
     pipeline: "Pipeline"
@@ -19,10 +19,10 @@ class Place(NamedTuple):
     own: Path
 
 
-def place_of(file: str, variables: dict[str, str]) -> Place:
+def place_of(file: str, variables: dict[str, str]) -> PipelinePlace:
     """A file that is wrong ends the command. Secrets need not be there."""
     from leafcuttr_spark.operating.places import checkpoint_of, local_path, own_folder
 
     pipeline, _ = load(file, variables, needs_secrets=False)
     checkpoint = checkpoint_of(pipeline)
-    return Place(pipeline, checkpoint, local_path(checkpoint), own_folder(checkpoint, pipeline.name))
+    return PipelinePlace(pipeline, checkpoint, local_path(checkpoint), own_folder(checkpoint, pipeline.name))

@@ -12,7 +12,7 @@ import click
 
 from leafcuttr_sdk.cli import admin_server_option, bootstrap_server_options, command_context, json_option
 from leafcuttr_spark.commands.common import set_option
-from leafcuttr_spark.commands.common_runs import Place, place_of
+from leafcuttr_spark.commands.common_runs import PipelinePlace, place_of
 
 if TYPE_CHECKING:
     from leafcuttr_spark.operating.checkpoint import Checkpoint
@@ -97,7 +97,7 @@ def _show_broker() -> None:
     context.print_table(columns, [[row.get(column) for column in columns] for row in rows])
 
 
-def _found(place: Place) -> dict[str, Any] | None:
+def _found(place: PipelinePlace) -> dict[str, Any] | None:
     """What is known of the pipeline; None where it has never run."""
     import socket
 

@@ -101,7 +101,9 @@ def _read(options: RunOptions) -> Pipeline:
         raise RunFailure(Exit.WRONG, str(error)) from None
     for note in notes:
         LOGGER.warning("%s", note.text(str(options.file)))
-    return replace(pipeline, trigger=Trigger(available_now=True)) if options.once else pipeline
+    session = replace(pipeline.session, config={"spark.log.level": "FATAL", **pipeline.session.config})
+    trigger = Trigger(available_now=True) if options.once else pipeline.trigger
+    return replace(pipeline, session=session, trigger=trigger)
 
 
 def _check_spark(pipeline: Pipeline) -> None:
@@ -189,6 +191,7 @@ def _run(pipeline: Pipeline, monitor: RunMonitor, shown: Shown, stop: StopReques
     from leafcuttr_spark.spark.progress import ProgressListener
 
     with ExitStack() as stack:
+        _quieten_java()
         spark = session_of(pipeline)
         stack.callback(spark.stop)
         listener = ProgressListener(pipeline.name, monitor.told)
@@ -205,6 +208,12 @@ def _run(pipeline: Pipeline, monitor: RunMonitor, shown: Shown, stop: StopReques
         finally:
             _last_words(running, monitor, shown)
         monitor.enter(RunState.STOPPED if stop.is_made else RunState.FINISHED)
+
+
+def _quieten_java() -> None:
+    if "SPARK_SUBMIT_OPTS" not in os.environ and "SPARK_CONF_DIR" not in os.environ:
+        file = Path(__file__).with_name("log4j2.properties").as_uri()
+        os.environ["SPARK_SUBMIT_OPTS"] = f"-Dlog4j2.configurationFile={file}"
 
 
 def _watch(running: Any, monitor: RunMonitor, shown: Shown, stop: StopRequest) -> None:
