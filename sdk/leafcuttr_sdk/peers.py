@@ -12,7 +12,7 @@ programs that block, without a broker and without trio, there is `leafcuttr_sdk.
 version, batches come in Kafka's newest format (magic 2).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -237,7 +237,13 @@ class Peer(Protocol):
         """Commit for a group without members. Raises UnknownMemberId where it has some."""
         ...
 
-    def claim(self, name: str, *, session_timeout_ms: int = 10_000) -> AbstractAsyncContextManager[PeerClaim]:
+    def claim(
+        self,
+        name: str,
+        *,
+        session_timeout_ms: int = 10_000,
+        on_wait: Callable[[str | None], None] | None = None,
+    ) -> AbstractAsyncContextManager[PeerClaim]:
         """Wait until this process has the name to itself, and have it for as long as the context lasts. It is a
         consumer group of that id at the cluster, whose members assign the name to one of themselves: a process that
         dies is followed by another after `session_timeout_ms`, one that ends its context within a second or so. One

@@ -11,15 +11,26 @@ from typing import Any
 import pytest
 import trio
 
+from leafcuttr.client import claim_outage
 from leafcuttr.client.claim import ClaimState
-from leafcuttr.wire.claim_protocol import HOLDS, WAITS
+from leafcuttr.errors import ErrorCode
+from leafcuttr.wire.api import ApiKey
+from leafcuttr.wire.claim_protocol import HOLDS, PROTOCOL_NAME, PROTOCOL_TYPE, WAITS
+from leafcuttr.wire.messages.find_coordinator import Coordinator as FoundCoordinator
+from leafcuttr.wire.messages.find_coordinator import FindCoordinatorResponse
+from leafcuttr.wire.messages.heartbeat import HeartbeatResponse
+from leafcuttr.wire.messages.join_group import JoinGroupResponse
+from leafcuttr.wire.messages.leave_group import LeaveGroupResponse
+from leafcuttr.wire.messages.sync_group import SyncGroupResponse
 from leafcuttr_sdk.errors import BrokerError, InvalidSessionTimeout
 from leafcuttr_sdk.peers import Peer, PeerClaim
 from support.broker_process import running_broker
 from support.cutting_proxy import CuttingProxy
 from support.remote_peers import peer_at
+from support.scripted_broker import Call, ScriptedBroker, metadata
 from support.waiting import eventually, within
 
+CANNOT = "cannot be confirmed"
 OpenPeer = Callable[..., AbstractAsyncContextManager[Peer]]
 
 
@@ -87,6 +98,122 @@ async def test_the_second_waits_until_the_first_has_given_it_back(
         with within(5, "the second one to have it"):  # less than a session
             await second_has_it.wait()
     assert f"c-{topic}" not in await peer.groups()
+
+
+async def test_one_that_waits_is_told_who_has_it(peer: Peer, topic: str, open_peer: OpenPeer) -> None:
+    told: list[str | None] = []
+    name = f"w-{topic}"
+    async with open_peer() as other, peer.claim(name, session_timeout_ms=6000, on_wait=told.append):
+        assert not told, "nobody else has it"
+        async with trio.open_nursery() as nursery:
+
+            async def wait_for_it() -> None:
+                async with other.claim(name, session_timeout_ms=6000, on_wait=told.append):
+                    pytest.fail("two have it")
+
+            nursery.start_soon(wait_for_it)
+            await eventually(lambda: bool(told), "the second one to be told")
+            nursery.cancel_scope.cancel()
+    assert set(told) == {None}
+
+
+class Coordinator:
+    """What a broker answers that knows of no coordinator, or is none."""
+
+    def __init__(self) -> None:
+        self.find = self.join = self.sync = self.beat = ErrorCode.NONE
+        self.assignment = WAITS
+
+    async def start(self, nursery: trio.Nursery) -> ScriptedBroker:
+        broker = ScriptedBroker(
+            {
+                ApiKey.METADATA: lambda call: metadata(call.broker),
+                ApiKey.FIND_COORDINATOR: self._found,
+                ApiKey.JOIN_GROUP: lambda _: JoinGroupResponse(
+                    error_code=self.join,
+                    generation_id=1,
+                    protocol_type=PROTOCOL_TYPE,
+                    protocol_name=PROTOCOL_NAME,
+                    leader="other",
+                    member_id="this",
+                    members=[],
+                ),
+                ApiKey.SYNC_GROUP: lambda _: SyncGroupResponse(
+                    error_code=self.sync, assignment=self.assignment
+                ),
+                ApiKey.HEARTBEAT: lambda _: HeartbeatResponse(error_code=self.beat),
+                ApiKey.LEAVE_GROUP: lambda _: LeaveGroupResponse(error_code=0, members=[]),
+            }
+        )
+        await broker.start(nursery)
+        return broker
+
+    def _found(self, call: Call) -> FindCoordinatorResponse:
+        return FindCoordinatorResponse(
+            coordinators=[
+                FoundCoordinator(
+                    key=call.request.coordinator_keys[0],
+                    error_code=self.find,
+                    node_id=-1 if self.find else call.broker.node,
+                    host="" if self.find else "127.0.0.1",
+                    port=-1 if self.find else call.broker.port,
+                )
+            ]
+        )
+
+
+@pytest.mark.parametrize("where", ["find", "join", "sync"])
+@pytest.mark.parametrize("code", [ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR])
+async def test_a_coordinator_that_stays_away_is_what_is_told(
+    nursery: trio.Nursery,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    where: str,
+    code: ErrorCode,
+) -> None:
+    monkeypatch.setattr(claim_outage, "LASTS_S", 0.2)
+    coordinator, told = Coordinator(), list[str | None]()
+    setattr(coordinator, where, code)
+    broker = await coordinator.start(nursery)
+    has_it = trio.Event()
+
+    async def want() -> None:
+        async with peer.claim("owner", session_timeout_ms=600, on_wait=told.append):
+            has_it.set()
+
+    async with peer_at(broker.address) as peer, trio.open_nursery() as wanting:
+        wanting.start_soon(want)
+        await eventually(lambda: len(told) > 1, "what the coordinator says")
+        assert all(line is not None and code.name in line for line in told)
+        assert f"claim 'owner' {CANNOT}" not in caplog.text, "the caller has it"
+        setattr(coordinator, where, ErrorCode.NONE)
+        await eventually(lambda: None in told, "another one has it")
+        coordinator.assignment, coordinator.beat = HOLDS, ErrorCode.REBALANCE_IN_PROGRESS
+        with within(30, "the claim"):
+            await has_it.wait()
+
+
+@pytest.mark.parametrize("code", [ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR])
+async def test_a_coordinator_that_goes_away_is_one_line(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: ErrorCode
+) -> None:
+    monkeypatch.setattr(claim_outage, "LASTS_S", 0.0)
+    coordinator, told = Coordinator(), list[str | None]()
+    coordinator.assignment = HOLDS
+    broker = await coordinator.start(nursery)
+    async with (
+        peer_at(broker.address) as peer,
+        peer.claim("owner", session_timeout_ms=600, on_wait=told.append) as claim,
+    ):
+        coordinator.join = coordinator.beat = code
+        with within(30, "the loss"):
+            await claim.lost()
+        asked = broker.asked("JoinGroupRequest")
+        await eventually(lambda: broker.asked("JoinGroupRequest") > asked + 3, "more attempts")
+    lines = [each.getMessage() for each in caplog.records if CANNOT in each.getMessage()]
+    assert len(lines) == 1
+    assert code.name in lines[0]
+    assert not told, "it is waited for no more"
 
 
 async def test_one_of_many_has_it_at_any_time(topic: str, open_peer: OpenPeer) -> None:
@@ -184,9 +311,7 @@ async def test_one_that_is_cut_off_loses_it_in_time_and_another_gets_it(
                     assert not claim.is_held
 
                     def warned() -> bool:
-                        return any(
-                            "claim 'c' cannot be confirmed" in each.getMessage() for each in caplog.records
-                        )
+                        return any(f"claim 'c' {CANNOT}" in each.getMessage() for each in caplog.records)
 
                     await eventually(warned, "one line in the log")
             nursery.cancel_scope.cancel()

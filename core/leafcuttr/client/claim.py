@@ -5,14 +5,17 @@ join, sync, heartbeat; after whatever goes wrong it joins again, and holds the c
 allow.
 """
 
+import itertools
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import trio
 
 from leafcuttr.client.calls import Calls
+from leafcuttr.client.claim_outage import ClaimOutage
+from leafcuttr.client.codes import NEW_COORDINATOR
 from leafcuttr.client.coordinators import CoordinatorKind
 from leafcuttr.client.errors import ClientError, refusal
 from leafcuttr.client.retrying import RetryPauses
@@ -30,6 +33,7 @@ from leafcuttr.wire.messages.join_group import JoinGroupRequest, JoinGroupReques
 from leafcuttr.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from leafcuttr.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
+_LANES: Final = itertools.count()
 _LEAVING_S: Final = 2.0
 _FATAL: Final = frozenset(
     {
@@ -110,10 +114,14 @@ class GroupClaim:
 
 @asynccontextmanager
 async def claimed(
-    calls: Calls, name: str, session_timeout_ms: int, logger: logging.Logger
+    calls: Calls,
+    name: str,
+    session_timeout_ms: int,
+    logger: logging.Logger,
+    on_wait: Callable[[str | None], None] | None = None,
 ) -> AsyncIterator[GroupClaim]:
     """See `leafcuttr_sdk.peers.Peer.claim`. Raises BrokerError where the cluster does not allow such a group."""
-    member = _Member(calls, name, session_timeout_ms, logger)
+    member = _Member(calls, name, session_timeout_ms, logger, on_wait)
     failure: BrokerError | None = None
     raised: BaseException | None = None
     try:
@@ -150,18 +158,27 @@ async def claimed(
 
 
 class _Member:
-    def __init__(self, calls: Calls, name: str, session_timeout_ms: int, logger: logging.Logger) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        name: str,
+        session_timeout_ms: int,
+        logger: logging.Logger,
+        on_wait: Callable[[str | None], None] | None,
+    ) -> None:
         self.state = ClaimState(session_timeout_ms / 1000)
         self.claim = GroupClaim(self.state)
         self.was_held = False
         self._calls = calls
         self._cluster = calls.cluster
         self._name = name
-        self.lane = f"claim {name}"
-        """A connection for requests that the coordinator holds back, until the other members have come: those of other
-        claims do not wait behind them."""
+        self.lane = f"claim {name} {next(_LANES)}"
+        """A connection for requests that the coordinator holds back, until the other members have come: their own do
+        not wait behind them, nor those of other claims."""
         self._timeout_ms = session_timeout_ms
         self._logger = logger
+        self._on_wait = on_wait
+        self._outage = ClaimOutage(name)
         self._id = ""
         self._generation = -1
         self._backoff = RetryPauses(calls.settings)
@@ -177,7 +194,7 @@ class _Member:
                 self._react(error)
             except ClientError as error:
                 self._cluster.forget_coordinator(CoordinatorKind.GROUP, self._name)
-                self._warn(error)
+                self._say(error)
             else:
                 continue
             self.claim.tell()
@@ -207,15 +224,20 @@ class _Member:
             # The group went on without it: another one may have got the claim.
             self._generation = -1
             self.state.dropped()
-        elif error.code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
-            self._cluster.forget_coordinator(CoordinatorKind.GROUP, self._name)
         elif error.code is not ErrorCode.REBALANCE_IN_PROGRESS:
-            self._warn(error)
+            if error.code in NEW_COORDINATOR:
+                self._cluster.forget_coordinator(CoordinatorKind.GROUP, self._name)
+            self._say(error)
 
-    def _warn(self, error: Exception) -> None:
-        if not self._warned:
+    def _say(self, error: Exception) -> None:
+        line = self._outage.line(error, trio.current_time())
+        if line is None:
+            return
+        if self._on_wait is not None and not self.was_held:
+            self._on_wait(line)
+        elif not self._warned:
             self._warned = True
-            self._logger.warning("the claim %r cannot be confirmed: %s", self._name, error)
+            self._logger.warning("the claim %r cannot be confirmed: %s", self._name, line)
 
     async def _join(self) -> None:
         response = await self._ask(self._join_request(), self._patience_s)
@@ -247,7 +269,10 @@ class _Member:
         _check(synced.error_code)
         self.state.assigned(synced.assignment, sent_at)
         self._backoff.reset()
+        self._outage.over()
         self._warned = False
+        if self._on_wait is not None and not self.was_held and not says_held(synced.assignment):
+            self._on_wait(None)
         self.claim.tell()
 
     def _join_request(self) -> JoinGroupRequest:

@@ -7,7 +7,7 @@ It composes: `cluster` has the connections, each of the other modules one part o
 """
 
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from leafcuttr.client.calls import Calls
@@ -184,7 +184,13 @@ class RemotePeer:
 
         await commit_offsets(self._calls, group, offsets)
 
-    def claim(self, name: str, *, session_timeout_ms: int = 10_000) -> AbstractAsyncContextManager[PeerClaim]:
+    def claim(
+        self,
+        name: str,
+        *,
+        session_timeout_ms: int = 10_000,
+        on_wait: Callable[[str | None], None] | None = None,
+    ) -> AbstractAsyncContextManager[PeerClaim]:
         from leafcuttr.client.claim import claimed
 
-        return claimed(self._calls, name, session_timeout_ms, self._logger)
+        return claimed(self._calls, name, session_timeout_ms, self._logger, on_wait)

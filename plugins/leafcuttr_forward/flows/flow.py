@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 
 STANDING_S: Final = 5.0
-"""So long a process stands by before it says so: a claim that nobody has takes less."""
+"""So long a process stands by before it says so: one that was stopped gives its claim back before that."""
+REPEAT_S: Final = 300.0
+"""How often the log says again why nobody can say who has the claim."""
 
 
 class _Started(Protocol):
@@ -88,6 +90,8 @@ class _Flow:
         self._copying: Copying | None = None
         self._is_complete = False
         self._said: str | None = None
+        self._stands_by = trio.Event()
+        self._wait_said_at: float | None = None
 
     async def run(self) -> None:
         import trio
@@ -102,12 +106,13 @@ class _Flow:
 
         backoff = Backoff()
         while not self._is_complete:
-            self._report.state = FlowState.STANDING_BY
+            self._report.state, self._stands_by = FlowState.STARTING, trio.Event()
             waiting = trio.CancelScope()
             nursery.start_soon(self._say_that_it_stands_by, waiting)
             try:
-                async with self._job.target.claim(self._spec.claim) as claim:
+                async with self._job.target.claim(self._spec.claim, on_wait=self._on_wait) as claim:
                     waiting.cancel()
+                    self._report.trouble = self._wait_said_at = None
                     backoff.reset()
                     with one_error():
                         await self._owned(claim)
@@ -116,17 +121,35 @@ class _Flow:
                 self._trouble(error)
                 await trio.sleep(backoff.next_s())
 
+    def _on_wait(self, trouble: str | None) -> None:
+        """Another process has the flow, or the target does not say which one has it."""
+        import trio
+
+        if trouble is None:
+            self._report.state, self._report.trouble = FlowState.STANDING_BY, None
+            self._stands_by.set()
+            return
+        self._report.state, self._report.trouble = FlowState.WAITING, trouble
+        self._stands_by = trio.Event()
+        now = self._job.clock.monotonic()
+        if self._wait_said_at is None or now - self._wait_said_at >= REPEAT_S:
+            self._wait_said_at = now
+            self._job.logger.warning("flow %s: %s; it is tried again", self._spec.name, trouble)
+
     async def _say_that_it_stands_by(self, waiting: "trio.CancelScope") -> None:
         """Two flows that have one name by mistake: the second would wait without end."""
         import trio
 
         with waiting:
-            await trio.sleep(STANDING_S)
-            if self._report.trouble is None:
-                self._job.logger.warning(
-                    "flow %s: another process with a flow of this name has it; this one stands by",
-                    self._spec.name,
-                )
+            while True:
+                await self._stands_by.wait()
+                await trio.sleep(STANDING_S)
+                if self._stands_by.is_set():
+                    break
+            self._job.logger.warning(
+                "flow %s: another process with a flow of this name has it; this one stands by",
+                self._spec.name,
+            )
 
     async def _owned(self, claim: "PeerClaim") -> None:
         """While the claim is held."""

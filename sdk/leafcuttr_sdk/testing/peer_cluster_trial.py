@@ -184,9 +184,11 @@ class ClusterTrial:
 
         async with trio.open_nursery() as nursery:
             held = await nursery.start(first)
+            told: list[str | None] = []
             with trio.move_on_after(_HELD_S):
-                async with trial.second.claim(name, session_timeout_ms=_SESSION_MS):
+                async with trial.second.claim(name, session_timeout_ms=_SESSION_MS, on_wait=told.append):
                     trial.wrong("two have one name")
+            trial.same("what one is told that waits", told[:1], [None])
             async with trial.second.claim(trial.name("other"), session_timeout_ms=_SESSION_MS) as other:
                 trial.same("whether another name is held", other.is_held, True)
             nursery.start_soon(second)

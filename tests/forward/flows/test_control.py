@@ -5,7 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import trio
 
+from leafcuttr.client import claim_outage
+from leafcuttr.errors import ErrorCode
+from leafcuttr.wire.api import ApiKey
+from leafcuttr.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from leafcuttr.wire.messages.join_group import JoinGroupResponse
 from leafcuttr_forward.flows import control, flow
 from leafcuttr_forward.flows.positions import read_entries
 from leafcuttr_forward.flows.report import FlowState
@@ -17,10 +23,12 @@ from support.flows import (
     flow_of,
     flowing,
     numbered,
+    peer_of,
     two_clusters,
     until_position,
     until_state,
 )
+from support.scripted_broker import ScriptedBroker, metadata
 from support.waiting import eventually
 
 PARTITION = TopicPartition("orders", 0)
@@ -101,7 +109,7 @@ async def test_a_second_process_stands_by(tmp_path: Path) -> None:
             await fill(ends.source, "orders", records[:10])
             async with flowing(spec, ends.source, ends.target) as second:
                 await until_position(first, PARTITION, 10)
-                assert second.state is FlowState.STANDING_BY
+                await until_state(second, FlowState.STANDING_BY)
         async with flowing(spec, ends.source, ends.target) as second:
             await fill(ends.source, "orders", records[10:])
             await until_position(second, PARTITION, 20)
@@ -123,9 +131,54 @@ async def test_one_that_stands_by_says_so(
                 await eventually(lambda: line in caplog.text, "the line")
 
 
-async def test_the_second_takes_over(tmp_path: Path) -> None:
-    import trio
+async def test_a_coordinator_that_is_away_is_no_other_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(flow, "STANDING_S", 0.0)
+    monkeypatch.setattr(claim_outage, "LASTS_S", 0.2)
+    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    refusing = JoinGroupResponse(error_code=code, protocol_name="", leader="", member_id="", members=[])
+    target = ScriptedBroker(
+        {
+            ApiKey.METADATA: lambda call: metadata(call.broker),
+            ApiKey.FIND_COORDINATOR: lambda call: FindCoordinatorResponse(
+                coordinators=[
+                    Coordinator(
+                        key=call.request.coordinator_keys[0],
+                        node_id=call.broker.node,
+                        host="127.0.0.1",
+                        port=call.broker.port,
+                        error_code=0,
+                    )
+                ]
+            ),
+            ApiKey.JOIN_GROUP: lambda _: refusing,
+        }
+    )
+    line = "the coordinator of the group leafcuttr-f-owner: coordinator not available (COORDINATOR_NOT_AVAILABLE)"
+    quickly = {"retry.backoff.ms": "5", "retry.backoff.max.ms": "50"}
+    async with trio.open_nursery() as nursery, two_clusters(tmp_path) as ends:
+        await target.start(nursery)
+        async with (
+            peer_of(target.address, **quickly) as peer,
+            flowing(flow_of("orders"), ends.source, peer) as report,
+        ):
+            assert report.state is FlowState.STARTING
+            await until_state(report, FlowState.WAITING)
+            assert report.trouble == line
+            assert not report.is_well
+            said = target.asked("JoinGroupRequest")
+            await eventually(lambda: target.asked("JoinGroupRequest") > said + 5, "more attempts")
+            assert report.trouble == line
+        lines = [each.getMessage() for each in caplog.records if "flow f" in each.getMessage()]
+        assert lines == [f"flow f: {line}; it is tried again"]
+        monkeypatch.setattr(flow, "REPEAT_S", 0.0)
+        async with peer_of(target.address, **quickly) as peer, flowing(flow_of("orders"), ends.source, peer):
+            await eventually(lambda: caplog.text.count(f"{line}; it is") > 2, "the line again, in its time")
+        nursery.cancel_scope.cancel()
 
+
+async def test_the_second_takes_over(tmp_path: Path) -> None:
     async with two_clusters(tmp_path) as ends:
         await ends.source.create_topic("orders", partitions=1)
         records = numbered(20)

@@ -7,9 +7,15 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from leafcuttr.client.claim_outage import LASTS_S
 from leafcuttr.state.groups.events import Leaver
 from leafcuttr.wire.claim_protocol import HOLDS, PROTOCOL_NAME, PROTOCOL_TYPE, WAITS, assignments
-from leafcuttr_sdk.errors import InconsistentGroupProtocol, InvalidGroupId, InvalidSessionTimeout
+from leafcuttr_sdk.errors import (
+    CoordinatorNotAvailable,
+    InconsistentGroupProtocol,
+    InvalidGroupId,
+    InvalidSessionTimeout,
+)
 from leafcuttr_sdk.peers import PeerClaim
 from plugins.facade.peer.conftest import Live
 from support.coordinator import join, sync
@@ -139,6 +145,50 @@ async def test_one_that_a_client_holds_is_waited_for(run: Run, autojump_clock: M
         with trio.fail_after(1):
             await entered.wait()
         nursery.cancel_scope.cancel()
+
+
+async def test_one_that_waits_is_told_who_has_it(run: Run, autojump_clock: MockClock) -> None:
+    told: list[str | None] = []
+    async with run() as live, live.peer.claim("owner", on_wait=told.append):
+        assert not told, "nobody else has it"
+        with trio.move_on_after(1):
+            async with live.peer.claim("owner", on_wait=told.append):
+                pytest.fail("two have it")
+        assert told == [None]
+
+
+async def test_a_coordinator_that_stays_away_is_what_is_told(
+    run: Run, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[float, str | None]] = []
+    is_there = trio.Event()
+
+    async with run() as live, trio.open_nursery() as nursery:
+        really_ready = live.core.groups.ready
+
+        async def ready() -> None:
+            if not is_there.is_set():
+                raise CoordinatorNotAvailable
+            await really_ready()
+
+        monkeypatch.setattr(live.core.groups, "ready", ready)
+        began = trio.current_time()
+
+        async def want() -> None:
+            waits = live.peer.claim("owner", on_wait=lambda one: told.append((trio.current_time(), one)))
+            async with waits as claim:
+                assert claim.is_held
+                nursery.cancel_scope.cancel()
+
+        nursery.start_soon(want)
+        await trio.sleep(8)
+        assert told, "it has lasted"
+        assert all(at - began >= LASTS_S for at, _ in told)
+        line = "the coordinator of the group owner: coordinator not available (COORDINATOR_NOT_AVAILABLE)"
+        assert {one for _, one in told} == {line}
+        is_there.set()
+        await trio.sleep(8)
+        pytest.fail("it was not claimed")
 
 
 async def test_one_that_waits_leaves_when_it_is_cancelled(run: Run, autojump_clock: MockClock) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 
 import trio
 
+from leafcuttr.client.claim_outage import ClaimOutage
 from leafcuttr.errors import BrokerError, CoordinatorLoadInProgress, ErrorCode, InvalidGroupId
 from leafcuttr.plugins.facade.consumer.membership import Membership, Phase
 from leafcuttr.state.broker import Broker
@@ -36,11 +37,20 @@ _AGAIN_S: Final = 1.0
 class InProcessClaim:
     """See `leafcuttr_sdk.peers.PeerClaim`."""
 
-    def __init__(self, core: Broker, name: str, client: ClientIdentity, session_timeout_ms: int) -> None:
+    def __init__(
+        self,
+        core: Broker,
+        name: str,
+        client: ClientIdentity,
+        session_timeout_ms: int,
+        on_wait: Callable[[str | None], None] | None = None,
+    ) -> None:
         self._core = core
         self._name = name
         self._client = client
         self._session_timeout_ms = session_timeout_ms
+        self._on_wait = on_wait
+        self._outage = ClaimOutage(name)
         self._membership = Membership()
         self._stirred = trio.Event()
         self._has_it = False
@@ -68,6 +78,8 @@ class InProcessClaim:
                     if says_held(self._membership.assignment) and not self._has_it:
                         self._has_it = True
                         task_status.started()
+                    elif not self._has_it:
+                        self._tell(None)
                     await self._stay()
                     if self._has_it and self._membership.lost:
                         break
@@ -77,6 +89,10 @@ class InProcessClaim:
         finally:
             self._leave()
         self._lost.set()
+
+    def _tell(self, trouble: str | None) -> None:
+        if self._on_wait is not None and not self._has_it:
+            self._on_wait(trouble)
 
     def _check(self) -> None:
         """Raises InvalidGroupId, InvalidSessionTimeout."""
@@ -179,12 +195,15 @@ class InProcessClaim:
             try:
                 await self._core.groups.ready()
                 waiter = send()
-            except (CoordinatorLoadInProgress, CoordinatorNotAvailable):
+            except (CoordinatorLoadInProgress, CoordinatorNotAvailable) as error:
+                if line := self._outage.line(error, trio.current_time()):
+                    self._tell(line)
                 with trio.move_on_after(_AGAIN_S):
                     await self._stirred.wait()
                 continue
             except BrokerError as error:
                 return ErrorCode(error.code)
+            self._outage.over()
             await waiter.wait()
             # None: the topic of all groups was deleted. They begin anew.
             return ErrorCode.NOT_COORDINATOR if waiter.answer is None else waiter.answer
@@ -192,10 +211,14 @@ class InProcessClaim:
 
 @asynccontextmanager
 async def open_claim(
-    core: Broker, name: str, client: ClientIdentity, session_timeout_ms: int
+    core: Broker,
+    name: str,
+    client: ClientIdentity,
+    session_timeout_ms: int,
+    on_wait: Callable[[str | None], None] | None = None,
 ) -> AsyncIterator[InProcessClaim]:
     """See `leafcuttr_sdk.peers.Peer.claim`."""
-    claim = InProcessClaim(core, name, client, session_timeout_ms)
+    claim = InProcessClaim(core, name, client, session_timeout_ms, on_wait)
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:
         try:

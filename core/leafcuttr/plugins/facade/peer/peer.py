@@ -198,11 +198,15 @@ class InProcessPeer:
         await self._groups.commit(group, offsets)
 
     def claim(
-        self, name: str, *, session_timeout_ms: int = 10_000
+        self,
+        name: str,
+        *,
+        session_timeout_ms: int = 10_000,
+        on_wait: "Callable[[str | None], None] | None" = None,
     ) -> "AbstractAsyncContextManager[PeerClaim]":
         from leafcuttr.plugins.facade.peer.claim import open_claim
 
-        return open_claim(self._core, name, self._client, session_timeout_ms)
+        return open_claim(self._core, name, self._client, session_timeout_ms, on_wait)
 
 
 @asynccontextmanager
