@@ -7,7 +7,8 @@ The rows take turns in each run. Prints a table in Markdown: medians of records 
 each of the three processes takes for a record, of the memory of the forwarding process, and what is wanted of them; the
 status is 1 where one is missed. Records have 1000 bytes, in 12 partitions; batches are of 16 KiB (Java's default), of
 1 MB (librdkafka's), or of one record. Flows are exactly once but those of `at-least`. `filter` has the least that a
-filter may be, `allow` one of ours in a `relay`; those of `kaf-relay` are that program's. `lag` has 1,000 records a
+filter may be, `allow` one of ours in a `relay`; those of `kaf-relay` are that program's. `ceiling` is a producer that
+has nothing to read and nothing to make: it sends the target the same request again and again. `lag` has 1,000 records a
 second, each from its producer's clock to a reader of the target; `first` is the time from the start of the command
 `relay` to the first record at the target; `idle` the processor time of a flow that has nothing to do; `switch` the time
 from a source's SIGKILL to the next one's first record at the target, in intervals of its health check.
@@ -18,7 +19,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import signal
 import sys
 import tempfile
@@ -28,14 +28,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forward_process import INTERVAL_S, Process, peer, start_flow, start_relay
+from forward_process import INTERVAL_S, SIZE, Process, new_batch, peer, start_flow, start_frames, start_relay
 from forward_table import Figures, status, table, with_ratios
 from peers import Kafka, LeafCuttr, Peer
 
 if TYPE_CHECKING:
     from leafcuttr_sdk import peers as sdk
 
-PARTITIONS, SIZE = 12, 1000
+PARTITIONS = 12
 # Records, and records in a batch.
 LOADS = {"16k": (1_200_000, 16), "1m": (1_200_000, 960), "one": (120_000, 1)}
 FLOWS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -47,6 +47,7 @@ FLOWS: dict[str, tuple[str, dict[str, Any]]] = {
     "filter": ("16k", {"filters": ["keep"]}),
 }
 RELAYS = {"allow": "16k", "kaf-relay 16k": "16k", "kaf-relay 1m": "1m"}
+CEILINGS = {"ceiling 16k": "16k", "ceiling 1m": "1m"}
 FILTER = "allow key.regex=^key-"
 
 
@@ -54,17 +55,12 @@ FILTER = "allow key.regex=^key-"
 
 
 async def fill(address: str, topic: str, count: int, in_batch: int) -> None:
-    """The same records at every cluster, but for their times: old ones would be deleted by retention."""
-    from leafcuttr_sdk.batches import BatchBuilder
+    """The same records at every cluster, but for their times."""
     from leafcuttr_sdk.errors import TopicAlreadyExists
     from leafcuttr_sdk.records import NewBatch
     from leafcuttr_sdk.types import TopicPartition
 
-    builder = BatchBuilder()
-    value = random.Random(topic).randbytes(SIZE // 2).hex().encode()
-    now = int(time.time() * 1000)
-    builder.extend_records([(value, b"key-%d" % at, (), now) for at in range(in_batch)])
-    batch = builder.finish()
+    batch = new_batch(topic, in_batch)
     async with peer(address) as source:
         with suppress(TopicAlreadyExists):
             await source.create_topic(topic, partitions=PARTITIONS)
@@ -129,6 +125,19 @@ def relayed(row: str, number: int, ends: tuple[Peer, Peer], scale: float) -> Fig
         return copied(
             lambda: start_relay(Path(folder), topic, [ends[0]], ends[1], *words, **given), topic, count, ends
         )
+
+
+def ceiling(row: str, number: int, ends: tuple[Peer, Peer], scale: float) -> Figures:
+    import trio
+
+    count, in_batch = LOADS[CEILINGS[row]]
+    topic = f"{row.replace(' ', '-')}-{number}"
+    requests = max(int(count * scale) // (PARTITIONS * in_batch), 1)
+    trio.run(create, ends[1].address, topic)
+    given = {"requests": requests, "partitions": PARTITIONS, "in_batch": in_batch}
+    count = requests * PARTITIONS * in_batch
+    figures = copied(lambda: start_frames(topic, ends[1], **given), topic, count, ends)
+    return {name: value for name, value in figures.items() if name != "source_us"}
 
 
 def copied(start: Callable[[], Process], topic: str, count: int, ends: tuple[Peer, Peer]) -> Figures:
@@ -301,6 +310,7 @@ async def read_some(reader: Any) -> int:
 ROWS: dict[str, Callable[[str, int, tuple[Peer, Peer], float], Figures]] = {
     **dict.fromkeys(FLOWS, throughput),
     **dict.fromkeys(RELAYS, relayed),
+    **dict.fromkeys(CEILINGS, ceiling),
     "lag": lag,
     "first": first,
     "idle": idle,

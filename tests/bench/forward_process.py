@@ -1,9 +1,11 @@
-"""Processes that forward, for `forward.py`: an engine with one flow, `leafcuttr relay`, and kaf-relay."""
+"""Processes that forward, for `forward.py`: an engine with one flow, `leafcuttr relay`, and kaf-relay; and the least
+producer that there can be."""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 import time
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
 INTERVAL_S = 1.0
 """Of a relay's health checks."""
+SIZE = 1000
+"""Of a record's value."""
+UNDER_WAY = 5
+"""Requests of one connection that Kafka keeps in their order."""
 OURS = (sys.executable, "-m", "leafcuttr", "relay")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -83,6 +89,66 @@ def forward(text: str) -> None:
             )
 
     trio.run(run)
+
+
+def produce_frames(text: str) -> None:
+    """Send the target one Produce request again and again, a batch for each partition in it, five under way: as fast as
+    the target takes batches from one connection."""
+    import socket
+
+    from leafcuttr.wire.api import APIS, ApiKey
+    from leafcuttr.wire.codec import decode, encode
+    from leafcuttr.wire.messages.produce import (
+        PartitionProduceData,
+        ProduceRequest,
+        ProduceResponse,
+        TopicProduceData,
+    )
+
+    given = json.loads(text)
+    batch, version = new_batch(given["topic"], given["in_batch"]), 11
+    request = ProduceRequest(
+        transactional_id=None,
+        acks=-1,
+        timeout_ms=30_000,
+        topic_data=[
+            TopicProduceData(
+                name=given["topic"],
+                topic_id=bytes(16),
+                partition_data=[
+                    PartitionProduceData(index=number, records=batch) for number in range(given["partitions"])
+                ],
+            )
+        ],
+    )
+    assert APIS[ApiKey.PRODUCE].request_header_version(version) == 2
+    head = ApiKey.PRODUCE.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(4) + b"\xff\xff\0"
+    frame = head + encode(request, version)
+    frame = len(frame).to_bytes(4, "big") + frame
+    host, _, port = given["target"].rpartition(":")
+    with socket.create_connection((host, int(port))) as target, target.makefile("rb") as answers:
+        while True:  # a new topic has no leaders at first
+            target.sendall(frame)
+            answer = answers.read(int.from_bytes(answers.read(4), "big"))
+            found = decode(ProduceResponse, version, answer[5:]).responses[0].partition_responses
+            if not any(each.error_code for each in found):
+                break
+        for at in range(given["requests"] + UNDER_WAY):
+            if at < given["requests"]:
+                target.sendall(frame)
+            if at >= UNDER_WAY:
+                answers.read(int.from_bytes(answers.read(4), "big"))
+
+
+def new_batch(topic: str, in_batch: int) -> bytearray:
+    """Records of the time of now: old ones would be deleted by retention."""
+    from leafcuttr_sdk.batches import BatchBuilder
+
+    builder = BatchBuilder()
+    value = random.Random(topic).randbytes(SIZE // 2).hex().encode()
+    now = int(time.time() * 1000)
+    builder.extend_records([(value, b"key-%d" % at, (), now) for at in range(in_batch)])
+    return builder.finish()
 
 
 class KeepsAll:
@@ -175,5 +241,12 @@ def start_relay(
     return Process([*program, "--config", str(file), *words], env)
 
 
+def start_frames(topic: str, target: Peer, *, requests: int, partitions: int, in_batch: int) -> Process:
+    given = {
+        "topic": topic, "target": target.address, "requests": requests, "partitions": partitions, "in_batch": in_batch,
+    }  # fmt: skip
+    return Process([sys.executable, __file__, json.dumps(given)])
+
+
 if __name__ == "__main__":
-    forward(sys.argv[1])
+    (produce_frames if "requests" in json.loads(sys.argv[1]) else forward)(sys.argv[1])

@@ -29,6 +29,8 @@ PAIRS = {
     "exactly once / at least once, 1m": ("raw 1m", "at-least 1m"),
     "here / kaf-relay, 16k": ("raw 16k", "kaf-relay 16k"),
     "here / kaf-relay, 1m": ("raw 1m", "kaf-relay 1m"),
+    "here / ceiling, 16k": ("raw 16k", "ceiling 16k"),
+    "here / ceiling, 1m": ("raw 1m", "ceiling 1m"),
 }
 """Rows whose records a second are compared run by run."""
 _MISSED = ": **no**"

@@ -10,7 +10,7 @@ waits for its broker to be reached again, until its time is over; once it is sen
 ConnectionLost and TimedOut is for the caller to say, who knows whether it may be sent twice.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from math import inf
 from typing import Any, Final
@@ -24,12 +24,14 @@ from leafcuttr.client.links import Link, Links
 from leafcuttr.client.protocol import VersionRanges, api_of
 from leafcuttr.client.settings import ClientSettings, HostPort
 from leafcuttr.errors import BrokerError, ErrorCode
-from leafcuttr.wire.api import ApiKey
+from leafcuttr.wire.api import Api, ApiKey
 from leafcuttr.wire.messages.find_coordinator import FindCoordinatorRequest
 from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from leafcuttr_sdk.types import Clock, TopicPartition
 
 _ORDINARY: Final = ""
+_ANSWER_S: Final = 0.1
+"""With less time left a lookup is not repeated: a request that is late costs the connection."""
 _LANES: Final = {ApiKey.FETCH: "fetch", ApiKey.JOIN_GROUP: "group", ApiKey.SYNC_GROUP: "group"}
 
 
@@ -123,19 +125,44 @@ class RemoteCluster:
         chosen = _LANES.get(api.key, _ORDINARY) if lane is None else lane  # type: ignore[call-overload]
         patience = deadline if reach_s is None else min(deadline, trio.current_time() + reach_s)
         connection = await self._connection(node, chosen, patience)
+        response = connection.request(
+            request, at_least=at_least, at_most=at_most, timeout_s=max(deadline - trio.current_time(), 0)
+        )
+        return await self._noted(connection, api, response, timeout_s)
+
+    def send_now(
+        self, request: Any, *, node: int, at_most: int | None = None
+    ) -> "Callable[[], Awaitable[Any]] | None":
+        """Send a request over the open connection to a broker, behind all that were sent before, and return what waits
+        for the response; None where `request` would have to wait first. Raises ApiNotOffered, WireError."""
+        api = api_of(request)
+        address = self.nodes.get(node)
+        if address is None:
+            return None
+        connection = self._links.to(address, _LANES.get(api.key, _ORDINARY)).open_connection  # type: ignore[call-overload]
+        waiting = None if connection is None else connection.send_now(request, at_most=at_most)
+        if connection is None or waiting is None:
+            return None
+        timeout_s = self.settings.request_timeout_s
+        deadline = trio.current_time() + timeout_s
+
+        def response() -> Awaitable[Any]:
+            return self._noted(connection, api, connection.response(waiting, timeout_s, deadline), timeout_s)
+
+        return response
+
+    async def _noted(
+        self, connection: ClientConnection, api: Api, response: Awaitable[Any], timeout_s: float
+    ) -> Any:
+        """The response, and whether the broker answers."""
         try:
-            response = await connection.request(
-                request,
-                at_least=at_least,
-                at_most=at_most,
-                timeout_s=max(deadline - trio.current_time(), 0),
-            )
+            found = await response
         except TimedOut:
             error = TimedOut(f"{connection.address} does not answer {api.name} within {timeout_s:g} seconds")
             self._links.fails(connection.address, error)
             raise error from None
         self._links.works(connection.address)
-        return response
+        return found
 
     def drop_lane(self, lane: str) -> None:
         """Close the connections of this lane, with what is under way on them."""
@@ -206,7 +233,10 @@ class RemoteCluster:
             if not found.error_code:
                 self.nodes[found.node_id] = HostPort(found.host, found.port)
                 self._coordinators[kind, key] = found.node_id
-            elif found.error_code in COORDINATOR_NOT_YET and left > self.settings.retry_backoff_s:
+            elif (
+                found.error_code in COORDINATOR_NOT_YET
+                and deadline - trio.current_time() > self.settings.retry_backoff_s + _ANSWER_S
+            ):
                 await trio.sleep(self.settings.retry_backoff_s)
             else:
                 raise refusal(found.error_code, found.error_message)

@@ -33,10 +33,14 @@ _AGAIN: Final = (0.85, 0.95)
 """When to authenticate again, as a part of the session's time: KIP-368's numbers."""
 
 
-class _Waiting:
-    __slots__ = ("answer", "done", "error")
+class Waiting:
+    """A request under way."""
 
-    def __init__(self) -> None:
+    __slots__ = ("answer", "correlation_id", "done", "error", "request")
+
+    def __init__(self, request: Any, correlation_id: int) -> None:
+        self.request = request
+        self.correlation_id = correlation_id
         self.done = trio.Event()
         self.answer: Answered | None = None
         self.error: ClientError | None = None
@@ -57,7 +61,7 @@ class ClientConnection:
         self._protocol = ClientProtocol(
             str(address), client_id=settings.client_id, max_frame=settings.max_response_bytes
         )
-        self._waiting: dict[int, _Waiting] = {}
+        self._waiting: dict[int, Waiting] = {}
         self._outbox = trio.Event()
         self._answered = False
         self._lifetime_s: float | None = None
@@ -102,26 +106,42 @@ class ClientConnection:
                 raise self._late(request, timeout_s)
         return await self._ask(request, (at_least, at_most), timeout_s, deadline)
 
+    def send_now(self, request: Any, *, at_most: int | None = None) -> Waiting | None:
+        """Send a request that has a response, in its place behind those before; None where it would have to wait for
+        that. Raises ApiNotOffered, WireError."""
+        if self.error is not None or not self._may_send.is_set():
+            return None
+        return self._send_request(request, 0, at_most)
+
+    async def response(self, waiting: Waiting, timeout_s: float, deadline: float) -> Any:
+        """To what was sent: `timeout_s` after that, which is at the deadline, it is late. Raises as `request`."""
+        try:
+            with trio.move_on_at(deadline):
+                await waiting.done.wait()
+        finally:
+            self._waiting.pop(waiting.correlation_id, None)
+        if waiting.answer is not None:
+            return await self._read(waiting.answer)
+        raise waiting.error or self._late(waiting.request, timeout_s)
+
     async def _ask(
         self, request: Any, versions: tuple[int, int | None], timeout_s: float, deadline: float
     ) -> Any:
         if self.error is not None:
             raise ConnectionLost(str(self.error))
-        at_least, at_most = versions
+        waiting = self._send_request(request, *versions)
+        if waiting is None:
+            await trio.lowlevel.checkpoint()
+            return None
+        return await self.response(waiting, timeout_s, deadline)
+
+    def _send_request(self, request: Any, at_least: int, at_most: int | None) -> Waiting | None:
         correlation = self._protocol.send(request, at_least=at_least, at_most=at_most)
         self._outbox.set()
         if correlation is None:
-            await trio.lowlevel.checkpoint()
             return None
-        waiting = self._waiting[correlation] = _Waiting()
-        try:
-            with trio.move_on_at(deadline):
-                await waiting.done.wait()
-        finally:
-            self._waiting.pop(correlation, None)
-        if waiting.answer is not None:
-            return await self._read(waiting.answer)
-        raise waiting.error or self._late(request, timeout_s)
+        waiting = self._waiting[correlation] = Waiting(request, correlation)
+        return waiting
 
     def fail(self, error: ClientError) -> None:
         """End it; whatever is under way ends with this error. The first reason counts."""

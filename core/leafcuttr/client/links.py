@@ -46,6 +46,11 @@ class Link:
     def is_open(self) -> bool:
         return self._connection is not None and self._connection.is_open
 
+    @property
+    def open_connection(self) -> ClientConnection | None:
+        """Its connection, if it has one now."""
+        return self._connection if self.is_open else None
+
     async def connected(self) -> ClientConnection:
         """Its connection; connects if it has none, after what is left of the back-off. Raises ClientError."""
         if (connection := self._usable()) is not None:

@@ -20,7 +20,14 @@ from leafcuttr_forward.flows.rewriting import SMALL_RECORDS, Growing, Tail, is_w
 from leafcuttr_sdk.batches import BatchError, batches_in, encode_headers, encode_key
 from leafcuttr_sdk.batches.checksum import crc32c
 from leafcuttr_sdk.batches.compression import Codec
-from leafcuttr_sdk.batches.header import ATTRIBUTES_AT, CODEC_MASK, TRANSACTIONAL
+from leafcuttr_sdk.batches.header import (
+    ATTRIBUTES_AT,
+    CODEC_MASK,
+    CONTROL,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    TRANSACTIONAL,
+)
 from leafcuttr_sdk.batches.varints import VARINTS
 from leafcuttr_sdk.errors import BrokerError, CorruptMessage, PluginError
 from leafcuttr_sdk.filters import DeadLetter, FilterFailure, NotReady, Routed
@@ -99,10 +106,15 @@ class Portion:
     """Whether it is the dead letter of a record that cannot be copied."""
 
     def add_whole(self, target: TopicPartition, batch: "Batch") -> None:
-        """A batch of the source as it is."""
-        header = batch.header
-        self._add(Piece(target, _as_it_is(batch), header.count, header.base_offset, header.last_offset))
-        self.read_records += header.count
+        """A whole batch of the source. What the target's end sets anyway is left as it is, and nothing is copied: the
+        transactional bit, producer, sequence, base offset, leader epoch and CRC."""
+        header, data = batch
+        base_offset, _, _, _, _, attributes, delta, *_, count = header
+        if attributes & ~(CODEC_MASK | TRANSACTIONAL):
+            data = memoryview(batch.as_new())
+        self.pieces.append(Piece(target, data, count, base_offset, base_offset + delta))
+        self.size += len(data)
+        self.read_records += count
 
     def add_grown(self, target: TopicPartition, growing: Growing) -> None:
         """One that was made anew."""
@@ -145,8 +157,9 @@ class Maker:
         self._with_digest = with_digest
 
     async def make(self, read: "PeerRead", position: int, until: int | None = None) -> Portion:
-        """The portion from `position` on, at most to before `until`. Raises CorruptMessage for a batch that is broken,
-        PoisonRecord for a record that cannot be copied, NotReadyYet, and BrokerError of a topic that a filter names."""
+        """The portion from `position` on, at most to before `until`; with that, the CRCs of whole batches are checked
+        too. Raises CorruptMessage for a batch that is broken, PoisonRecord for a record that cannot be copied,
+        NotReadyYet, and BrokerError of a topic that a filter names."""
         next_offset = read.next_offset if until is None else min(until, read.next_offset)
         portion = Portion(read.partition, position, max(next_offset, position), read.high_watermark)
         route = self._routes.route(read.partition.topic)
@@ -155,7 +168,8 @@ class Maker:
             if target is None or self._filters:
                 await self._by_record(read, portion, route)
             else:
-                await self._raw(read, portion, route, TopicPartition(route.topic, target))
+                whole = TopicPartition(route.topic, target)
+                await self._raw(read, portion, route, whole, checks=until is not None)
         except BatchError as error:
             raise CorruptMessage(f"{read.partition}: {error}") from error
         return portion
@@ -190,7 +204,11 @@ class Maker:
             portion.digest = digest_of(record.key, record.value)
         return portion
 
-    async def _raw(self, read: "PeerRead", portion: Portion, route: "Route", target: TopicPartition) -> None:
+    async def _raw(
+        self, read: "PeerRead", portion: Portion, route: "Route", target: TopicPartition, *, checks: bool
+    ) -> None:
+        """The CRC of a batch that passes whole is checked by what stamps it anew, or by the target; here only if
+        `checks`, to find the batch at fault."""
         import trio
 
         chosen, limit, first, until = self._codec, route.limit, portion.first, portion.next
@@ -199,43 +217,48 @@ class Maker:
         for index, batch in enumerate(self._batches(read, portion)):
             if index % _TURN == _TURN - 1:
                 await trio.lowlevel.checkpoint()
-            last, header = batch, batch.header
-            fits = header.size <= limit and (chosen is None or header.codec == chosen)
-            whole = is_whole(header) and header.base_offset >= first and header.next_offset <= until
-            if not (fits and whole):
+            last = batch
+            base_offset, length, _, _, _, attributes, delta, *_, count = batch.header
+            size = length + LOG_OVERHEAD
+            fits = size <= limit and (chosen is None or attributes & CODEC_MASK == chosen)
+            whole = count == delta + 1 and not attributes & LOG_APPEND_TIME
+            if fits and whole and base_offset >= first and base_offset + delta < until:
+                if count > SMALL_RECORDS or size > SMALL_BYTES:
+                    if checks:
+                        _check(batch, portion)
+                    if small:
+                        self._join(small, portion, target, limit)
+                    portion.add_whole(target, batch)
+                else:
+                    _check(batch, portion)
+                    small.append(batch)
+            else:
+                _check(batch, portion)
                 self._join(small, portion, target, limit)
                 self._anew([batch], portion, target, limit)
-            elif header.count <= SMALL_RECORDS and header.size <= SMALL_BYTES:
-                small.append(batch)
-            else:
-                self._join(small, portion, target, limit)
-                portion.add_whole(target, batch)
         self._join(small, portion, target, limit)
         if last is not None:
             self._remember(last, portion)
 
     def _batches(self, read: "PeerRead", portion: Portion) -> "Sequence[Batch]":
-        """Those with records to copy, their CRCs checked."""
+        """Those with records to copy."""
         found: list[Batch] = []
+        first, until, aborted = portion.first, portion.next, read.aborted
+        epoch, timestamp = portion.epoch, portion.timestamp
         for batch in batches_in(read.data):
-            header = batch.header
-            if header.next_offset <= portion.first:
+            base_offset, _, leader_epoch, _, _, attributes, delta, _, max_timestamp, *_, count = batch.header
+            if base_offset + delta < first:
                 continue
-            if header.base_offset >= portion.next:
+            if base_offset >= until:
                 break
-            portion.epoch = max(portion.epoch, header.leader_epoch)
-            if header.is_control or not header.count or (read.aborted and batch.is_aborted(read.aborted)):
+            if leader_epoch > epoch:
+                epoch = leader_epoch
+            if attributes & CONTROL or not count or (aborted and batch.is_aborted(aborted)):
                 continue
-            if crc32c(batch.data[ATTRIBUTES_AT:]) != header.crc:
-                raise PoisonRecord(
-                    read.partition,
-                    max(header.base_offset, portion.first),
-                    f"the batch at offset {header.base_offset} has a wrong CRC",
-                    next_offset=header.next_offset,
-                    broken=True,
-                )
-            portion.timestamp = max(portion.timestamp, header.max_timestamp)
+            if max_timestamp > timestamp:
+                timestamp = max_timestamp
             found.append(batch)
+        portion.epoch, portion.timestamp = epoch, timestamp
         return found
 
     def _tails(self, batch: "Batch", portion: Portion) -> Sequence[Tail]:
@@ -277,6 +300,7 @@ class Maker:
         if not self._with_digest and is_whole(batch.header) and batch.header.next_offset <= portion.next:
             portion.last = batch.header.last_offset
             return
+        _check(batch, portion)
         last: Tail | None = None
         for tail in tails(batch):
             if tail.offset < portion.next:
@@ -296,6 +320,7 @@ class Maker:
         last: Batch | None = None
         for batch in self._batches(read, portion):
             last = batch
+            _check(batch, portion)
             codec = batch.header.codec if self._codec is None else self._codec
             found = [
                 tail for tail in self._tails(batch, portion) if portion.first <= tail.offset < portion.next
@@ -401,12 +426,17 @@ class Maker:
         sorted_out.portion.dead_letters += 1
 
 
-def _as_it_is(batch: "Batch") -> bytearray | memoryview:
-    """A whole batch for another partition. What the target's end sets anyway is left as it is, and nothing is copied:
-    the transactional bit, producer, sequence, base offset, leader epoch and CRC."""
-    if batch.header.attributes & ~(CODEC_MASK | TRANSACTIONAL):
-        return batch.as_new()
-    return batch.data
+def _check(batch: "Batch", portion: Portion) -> None:
+    """Raises PoisonRecord for a wrong CRC."""
+    header = batch.header
+    if crc32c(batch.data[ATTRIBUTES_AT:]) != header.crc:
+        raise PoisonRecord(
+            portion.source,
+            max(header.base_offset, portion.first),
+            f"the batch at offset {header.base_offset} has a wrong CRC",
+            next_offset=header.next_offset,
+            broken=True,
+        )
 
 
 def _poisoned(read: "PeerRead", poison: PoisonRecord) -> tuple[Record, int]:

@@ -16,6 +16,7 @@ from leafcuttr_sdk.batches.header import (
     HEADER,
     HEADER_SIZE,
     LOG_APPEND_TIME,
+    LOG_OVERHEAD,
     MAGIC,
     TRANSACTIONAL,
     BatchHeader,
@@ -153,18 +154,22 @@ def batches_in(data: Buffer) -> Iterator[Batch]:
     """The batches that lie one behind the other. Their CRCs are not checked (`Batch.check`). Raises BatchError for what
     is no whole batch of magic 2."""
     view, at, end = memoryview(data), 0, len(data)
+    unpack, new = HEADER.unpack_from, tuple.__new__  # `_make` costs more than all the rest
     while at < end:
-        if end - at < HEADER_SIZE:
-            raise BatchError(f"{end - at} bytes at {at} are too few for a batch header of {HEADER_SIZE}")
-        header = BatchHeader._make(HEADER.unpack_from(view, at))
-        if header.magic != MAGIC:
-            raise BatchError(f"the batch at byte {at} has magic {header.magic}, not {MAGIC}")
-        if not HEADER_SIZE <= header.size <= end - at:
-            raise BatchError(f"the batch at byte {at} claims {header.size} bytes, {end - at} are left")
-        if header.count < 0 or header.last_offset_delta < 0 or header.next_offset > _LAST:
+        left = end - at
+        if left < HEADER_SIZE:
+            raise BatchError(f"{left} bytes at {at} are too few for a batch header of {HEADER_SIZE}")
+        header = new(BatchHeader, unpack(view, at))
+        base_offset, length, _, magic, _, _, last_offset_delta, *_, count = header
+        size = length + LOG_OVERHEAD
+        if magic != MAGIC:
+            raise BatchError(f"the batch at byte {at} has magic {magic}, not {MAGIC}")
+        if not HEADER_SIZE <= size <= left:
+            raise BatchError(f"the batch at byte {at} claims {size} bytes, {left} are left")
+        if count < 0 or last_offset_delta < 0 or base_offset + last_offset_delta >= _LAST:
             raise BatchError(f"the batch at byte {at} claims offsets that cannot be")
-        yield Batch(header, view[at : at + header.size])
-        at += header.size
+        yield new(Batch, (header, view[at : at + size]))
+        at += size
 
 
 def _records(header: BatchHeader, data: memoryview) -> Iterator[BatchRecord]:

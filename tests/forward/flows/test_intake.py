@@ -236,6 +236,7 @@ async def test_a_broken_batch_is_read_twice_before_it_is_given_up() -> None:
     bad = some(10)
     bad = bad._replace(data=bad.data[:-1] + bytes([bad.data[-1] ^ 1]))
     case = Case()
+    case.intake.go_carefully(PARTITION, 10, 30)
     case.found(some(0), bad, some(20))
     with pytest.raises(CorruptMessage, match=r"orders-0, offset 10: .* wrong CRC"):
         await case.intake.run()

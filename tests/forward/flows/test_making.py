@@ -260,6 +260,10 @@ def test_the_last_record_is_remembered_by_key_and_value() -> None:
 # What is broken
 
 
+async def keeping(names: Sequence[str], topic: str) -> Any:
+    return Judging(list)
+
+
 def broken(one: Stored) -> Stored:
     data = bytearray(one.data)
     data[-1] ^= 1
@@ -269,10 +273,32 @@ def broken(one: Stored) -> Stored:
 def test_a_wrong_crc_is_a_poison_of_the_whole_batch() -> None:
     log = [stored(some(20)), broken(stored(some(20), base=20))]
     with pytest.raises(PoisonRecord) as raised:
-        made(read_of(log))
+        made(read_of(log), until=40)
     poison = raised.value
     assert (poison.offset, poison.next_offset, poison.broken) == (20, 40, True)
     assert len(seen(made(read_of(log), 0, until=20))) == 20
+
+
+def test_the_crc_of_what_passes_whole_is_left_to_who_stamps_it() -> None:
+    one = broken(stored(some(20)))
+    (piece,) = made(read_of([one])).pieces
+    assert bytes(piece.batch) == one.data
+
+
+@pytest.mark.parametrize(
+    ("one", "position", "options"),
+    [
+        (stored(some(3)), 0, {}),  # joined with others
+        (stored(some(20)), 5, {}),  # begins before the position
+        (stored(some(20)), 0, {"compression": "gzip"}),
+        (stored(some(20)), 0, {"with_digest": True}),
+        (stored(some(20)), 0, {"filters": ["f"], "make_chain": keeping}),
+    ],
+)
+def test_the_crc_of_what_is_taken_apart_is_checked(one: Stored, position: int, options: Any) -> None:
+    with pytest.raises(PoisonRecord) as raised:
+        made(read_of([broken(one)]), position, **options)
+    assert (raised.value.offset, raised.value.broken) == (position, True)
 
 
 def test_records_that_cannot_be_taken_apart_are_a_poison() -> None:

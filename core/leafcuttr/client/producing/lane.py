@@ -135,11 +135,12 @@ class Lane:
     def add(self, call: Call, place: int, batch: Unstamped) -> Outgoing:
         """Append this behind all others: the batch at that place of a call."""
         outgoing = Outgoing(self, call, place, batch)
-        self._failed_calls = [call for call in self._failed_calls if call.left]
         if self._failed_calls:
-            self._fail_one(outgoing, self._behind())
-        else:
-            self._waiting.append(outgoing)
+            self._failed_calls = [call for call in self._failed_calls if call.left]
+            if self._failed_calls:
+                self._fail_one(outgoing, self._behind())
+                return outgoing
+        self._waiting.append(outgoing)
         return outgoing
 
     def refuse(self, call: Call, place: int, error: BrokerError) -> None:
@@ -158,12 +159,13 @@ class Lane:
                 return None
             if not self._renumber():
                 return None
-        for place, outgoing in enumerate(self._window):
-            if not outgoing.under_way:
-                # What is behind it has to come back first: it is refused for the gap.
-                if self._under_way > place or (place and not self._proven):
-                    return None
-                return self._sent(outgoing)
+        if self._under_way < len(self._window):
+            for place, outgoing in enumerate(self._window):
+                if not outgoing.under_way:
+                    # What is behind it has to come back first: it is refused for the gap.
+                    if self._under_way > place or (place and not self._proven):
+                        return None
+                    return self._sent(outgoing)
         if not self._waiting or (self._under_way and not self._proven):
             return None
         if self._window and self._number - self._window[0].number >= WINDOW:
@@ -178,7 +180,10 @@ class Lane:
     ) -> None:
         """It is in the partition."""
         self._back(outgoing)
-        self._window.remove(outgoing)
+        if self._window[0] is outgoing:
+            self._window.popleft()
+        else:
+            self._window.remove(outgoing)
         self._proven = True
         last = base_offset + outgoing.batch.records - 1 if base_offset >= 0 else -1
         outgoing.call.answer(outgoing.place, Appended(base_offset, last, log_append_time, duplicate))

@@ -1,12 +1,18 @@
-"""Batches to the leaders of their partitions, on trio: one task for each leader, which keeps five requests under way.
+"""Batches to the leaders of their partitions, on trio: up to five requests to each leader under way.
 
 A request has at most one batch of a partition, and as many partitions as have one. What is sent when, and again, is
 `lane`'s; this finds leaders, makes requests, and hands their answers on. Used by idempotent appenders and by
 transactions.
+
+What can be sent is sent at once, by whoever makes that so: a call of `append`, or an answer (`_send`). A task for each
+leader waits for its answers, which come in the order of the requests; for the connection, where there is none; and for
+the end of pauses. One more task finds leaders.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import trio
 
@@ -15,7 +21,7 @@ from leafcuttr.client.codes import LATER, NEW_LEADER
 from leafcuttr.client.errors import ClientError
 from leafcuttr.client.leaders import Led, look_up
 from leafcuttr.client.producing.lane import Call, Lane, Outgoing
-from leafcuttr.client.producing.stamp import ProducerIdentity, checked, stamped
+from leafcuttr.client.producing.stamp import ProducerIdentity, fit, stamped
 from leafcuttr.client.retrying import RetryPauses
 from leafcuttr.errors import BrokerError, ErrorCode, RequestTimedOut
 from leafcuttr.wire.errors import WireError
@@ -37,6 +43,8 @@ _REQUEST_BYTES: Final = 16 << 20
 _ALL_IN_SYNC: Final = -1
 _NAMES: Final = 12
 """The last version of Produce that names topics instead of their ids."""
+_UNKNOWN: Final = -1
+"""The id of no broker."""
 _MISSES: Final = 4
 """So many times in a row has metadata to have no such partition until it is taken for deleted."""
 
@@ -59,6 +67,7 @@ class BatchSender:
         self._settings = calls.settings
         self._nursery = nursery
         self._transactional_id = transactional_id
+        self._is_transactional = transactional_id is not None
         self.names_version = names_version
         self._new_identity = new_identity
         self._lanes: dict[TopicPartition, Lane] = {}
@@ -66,9 +75,10 @@ class BatchSender:
         self._misses: dict[TopicPartition, int] = {}
         self._rested: dict[TopicPartition, float] = {}
         self._backoffs: dict[TopicPartition, RetryPauses] = {}
-        self._sending: set[int] = set()
-        self._under_way: dict[int, int] = {}
+        self._leaders: dict[int, _Leader] = {}
         self._changed = trio.Event()
+        self._wanted = trio.Event()
+        self._rests = True
         self._stopped = self._closed = False
         self._no_leader = "its leader is not known"
         self._timeout_s = self._settings.delivery_timeout_s
@@ -81,15 +91,16 @@ class BatchSender:
             raise RuntimeError("This appender is closed.")
         done = trio.Event()
         call = Call(len(batches), trio.current_time() + self._timeout_s, done.set)
+        lanes = self._lanes
         for place, (partition, batch) in enumerate(batches):
-            lane = self._lane(partition, identity)
+            lane = lanes.get(partition)
+            if lane is None:
+                lane = lanes[partition] = Lane(partition, identity, transactional=self._is_transactional)
             try:
-                fit = checked(batch)
+                lane.add(call, place, fit(batch))
             except BrokerError as error:
                 lane.refuse(call, place, error)
-            else:
-                lane.add(call, place, fit)
-        self._change()
+        self._send_for({partition for partition, _ in batches})
         await done.wait()
         return [answer for answer in call.answers if answer is not None]
 
@@ -125,7 +136,7 @@ class BatchSender:
         """Find leaders, start a task for each, give up what is too old."""
         backoff = RetryPauses(self._settings)
         while True:
-            changed = self._changed
+            wanted, self._rests = self._wanted, False
             busy = {tp: lane for tp, lane in self._lanes.items() if not lane.is_idle}
             now = trio.current_time()
             for lane in busy.values():
@@ -136,16 +147,19 @@ class BatchSender:
                 await self._find(unknown)
             else:
                 backoff.reset()
-            for node in {led.node for tp, led in self._led.items() if tp in busy} - self._sending:
-                self._sending.add(node)
-                self._nursery.start_soon(self._send_to, node)
+            for node in {led.node for tp, led in self._led.items() if tp in busy}:
+                if node not in self._leaders:
+                    self._leaders[node] = _Leader()
+                    self._nursery.start_soon(self._serve, node, self._leaders[node])
+                self._send(node)
+            self._change()
             if unknown:
-                self._change()
                 if any(tp not in self._led for tp in unknown):
                     await backoff.wait()
                 continue
-            with trio.move_on_after(1.0 if busy else float("inf")):
-                await changed.wait()
+            self._rests = all(lane.is_idle for lane in self._lanes.values())
+            with trio.move_on_after(float("inf") if self._rests else 1.0):
+                await wanted.wait()
 
     async def _renew(self, lanes: Sequence[Lane]) -> None:
         """The epochs of their producer id are used up."""
@@ -159,7 +173,6 @@ class BatchSender:
             return
         for lane in lanes:
             lane.renew(identity)
-        self._change()
 
     async def _find(self, unknown: Sequence[TopicPartition]) -> None:
         try:
@@ -191,27 +204,78 @@ class BatchSender:
             if (lane := self._lanes.get(tp)) is not None:
                 lane.give_up(error)
 
-    async def _send_to(self, node: int) -> None:
-        """Send to one leader, until nothing is left for it."""
-        self._under_way.setdefault(node, 0)
+    async def _serve(self, node: int, leader: "_Leader") -> None:
+        """Take the answers of one leader, one after the other."""
         try:
             while True:
-                changed = self._changed
-                batches = self._take(node) if self._under_way[node] < _REQUESTS else {}
-                if batches:
-                    self._under_way[node] += 1
-                    # `start` returns once the request is in its place on the connection: the order is that of the loop.
-                    await self._nursery.start(self._request, node, batches, *self._produce(batches))
+                if leader.under_way:
+                    sent = leader.under_way[0]
+                    answer = await self._answer(sent.response)
+                    leader.under_way.popleft()
+                elif leader.unsent is not None:
+                    sent = leader.unsent
+                    answer = await self._answer(partial(self._connect_and_send, node, sent))
+                    leader.unsent = None
+                else:
+                    leader.changed = trio.Event()
+                    with trio.move_on_at(self._rest_of(node)):
+                        await leader.changed.wait()
+                    self._send(node)
                     continue
-                led = [tp for tp, led in self._led.items() if led.node == node and tp in self._lanes]
-                if not self._under_way[node] and all(self._lanes[tp].is_idle for tp in led):
-                    return
-                with trio.move_on_at(
-                    min((self._rested[tp] for tp in led if tp in self._rested), default=float("inf"))
-                ):
-                    await changed.wait()
+                self._settle(sent, *answer)
+                self._send_for(sent.batches.keys())
+                self._send(node)
+                self._change()
         finally:
-            self._sending.discard(node)
+            del self._leaders[node]
+            for sent in (*leader.under_way, *([] if leader.unsent is None else [leader.unsent])):
+                self._settle(sent, None, "the answer was not waited for")
+            self._change()
+
+    async def _answer(self, response: Callable[[], Awaitable[Any]]) -> tuple[ProduceResponse | None, str]:
+        try:
+            return await response(), ""
+        except (
+            ClientError,
+            BrokerError,
+        ) as error:  # of the request, or of the metadata that finds the broker
+            return None, str(error)
+        except WireError as error:
+            return None, f"it cannot be sent: {error}"
+
+    async def _connect_and_send(self, node: int, sent: "_Sent") -> Any:
+        return await self._cluster.request(
+            sent.request, node=node, at_most=sent.at_most, reach_s=self._settings.retry_backoff_max_s
+        )
+
+    def _rest_of(self, node: int) -> float:
+        """When the first pause of a partition of this leader ends."""
+        ends = (at for tp, at in self._rested.items() if (led := self._led.get(tp)) and led.node == node)
+        return min(ends, default=float("inf"))
+
+    def _send_for(self, partitions: Collection[TopicPartition]) -> None:
+        """Send what these have, as far as their leaders are known."""
+        led, leaders = self._led, self._leaders
+        nodes = {led[tp].node if tp in led else _UNKNOWN for tp in partitions}
+        if self._rests or not nodes <= leaders.keys():
+            self._want()
+        for node in nodes & leaders.keys():
+            self._send(node)
+
+    def _send(self, node: int) -> None:
+        """Send a leader all that can be sent now."""
+        leader = self._leaders[node]
+        while leader.unsent is None and len(leader.under_way) < _REQUESTS and (batches := self._take(node)):
+            request, at_most = self._produce(batches)
+            try:
+                response = self._cluster.send_now(request, node=node, at_most=at_most)
+            except (ClientError, WireError):
+                response = None  # `_connect_and_send` tries it once more, and says what is wrong
+            if response is None:
+                leader.unsent = _Sent(batches, request, at_most, _never)
+            else:
+                leader.under_way.append(_Sent(batches, request, at_most, response))
+        leader.changed.set()
 
     def _take(self, node: int) -> dict[TopicPartition, Outgoing]:
         """A batch of each partition that this broker leads."""
@@ -227,49 +291,26 @@ class BatchSender:
                 if self._rested[tp] > now:
                     continue
                 del self._rested[tp]
-            if size >= _REQUEST_BYTES or (outgoing := lane.take()) is None:
+            if size >= _REQUEST_BYTES:
+                break
+            if (outgoing := lane.take()) is None:
+                if lane.needs_identity:
+                    self._want()
                 continue
             taken[tp] = outgoing
             size += outgoing.batch.size
         return taken
 
-    async def _request(
-        self,
-        node: int,
-        batches: Mapping[TopicPartition, Outgoing],
-        request: ProduceRequest,
-        at_most: int,
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
-        trouble = ""
-        response: ProduceResponse | None = None
-        task_status.started()
-        try:
-            response = await self._cluster.request(
-                request,
-                node=node,
-                at_most=at_most,
-                reach_s=self._settings.retry_backoff_max_s,
-            )
-        except (
-            ClientError,
-            BrokerError,
-        ) as error:  # of the request, or of the metadata that finds the broker
-            trouble = str(error)
-        except WireError as error:
-            trouble = f"it cannot be sent: {error}"
-        finally:
-            self._under_way[node] -= 1
-            now = trio.current_time()
-            answered = {} if response is None else _by_partition(response, request)
-            for tp, outgoing in batches.items():
-                answer = answered.get(tp)
-                if answer is not None:
-                    self._answered(tp, outgoing, answer, now)
-                else:
-                    self._lost(tp, outgoing, trouble or "the broker's answer leaves it out", now)
-            self._change()
+    def _settle(self, sent: "_Sent", response: ProduceResponse | None, trouble: str) -> None:
+        """There is an answer to a request, or none."""
+        now = trio.current_time()
+        answered = {} if response is None else _by_partition(response, sent.request)
+        for tp, outgoing in sent.batches.items():
+            answer = answered.get(tp)
+            if answer is not None:
+                self._answered(tp, outgoing, answer, now)
+            else:
+                self._lost(tp, outgoing, trouble or "the broker's answer leaves it out", now)
 
     def _answered(
         self, tp: TopicPartition, outgoing: Outgoing, answer: PartitionProduceResponse, now: float
@@ -316,15 +357,38 @@ class BatchSender:
         has_ids = self.names_version >= _NAMES and ZERO_UUID not in ids.values()
         return request, _NAMES + 1 if has_ids else self.names_version
 
-    def _lane(self, tp: TopicPartition, identity: ProducerIdentity) -> Lane:
-        lane = self._lanes.get(tp)
-        if lane is None:
-            lane = self._lanes[tp] = Lane(tp, identity, transactional=self._transactional_id is not None)
-        return lane
+    def _want(self) -> None:
+        """There is something for `run` to do."""
+        self._wanted.set()
+        self._wanted = trio.Event()
 
     def _change(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
+
+
+class _Sent(NamedTuple):
+    """A request, and what waits for its response."""
+
+    batches: Mapping[TopicPartition, Outgoing]
+    request: ProduceRequest
+    at_most: int
+    response: Callable[[], Awaitable[Any]]
+
+
+class _Leader:
+    """What is under way to one broker, in its order; and the request behind it that waits for a connection."""
+
+    __slots__ = ("changed", "under_way", "unsent")
+
+    def __init__(self) -> None:
+        self.under_way: deque[_Sent] = deque()
+        self.unsent: _Sent | None = None
+        self.changed = trio.Event()
+
+
+async def _never() -> None:
+    raise AssertionError("nothing was sent")
 
 
 def _by_partition(

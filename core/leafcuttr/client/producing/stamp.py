@@ -1,22 +1,21 @@
 """A prebuilt batch as one of a producer: a new header in front of the same records, which are not copied. No I/O."""
 
+from struct import Struct
 from typing import Final, NamedTuple
 
 from leafcuttr.client.protocol import GatheredRecords
 from leafcuttr.errors import CorruptMessage
-from leafcuttr.wire.batch import (
-    ATTRIBUTES_AT,
-    CRC_AT,
-    HEADER,
-    HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC,
-    TRANSACTIONAL,
-    BatchHeader,
-)
+from leafcuttr.wire.batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, TRANSACTIONAL, BatchHeader
+from leafcuttr.wire.crc_change import changed
 from leafcuttr_sdk.batches.checksum import crc32c
 
 NO_PRODUCER: Final = -1
+LARGE: Final = 48 << 10
+"""From this length on a CRC that is changed costs less than one that is computed twice."""
+COVERED: Final = Struct(">hiqqqhii")
+"""The part of a header that the CRC covers, from the attributes on."""
+_HEAD: Final = Struct(">qiibI")
+_new: Final = tuple.__new__
 
 
 class ProducerIdentity(NamedTuple):
@@ -27,7 +26,7 @@ class ProducerIdentity(NamedTuple):
 
 
 class Unstamped(NamedTuple):
-    """A whole batch whose CRC was right: its header, and the records behind it."""
+    """A whole batch: its header, and the records behind it."""
 
     header: BatchHeader
     body: memoryview
@@ -44,17 +43,28 @@ class Unstamped(NamedTuple):
 
 def checked(batch: bytes | bytearray | memoryview) -> Unstamped:
     """Raises CorruptMessage for what is not one whole batch of magic 2 with its CRC: a new one would hide that."""
+    found = whole(batch)
+    _check_crc(found)
+    return found
+
+
+def fit(batch: bytes | bytearray | memoryview) -> Unstamped:
+    """The same for `stamped`, which leaves the CRC of a large batch to the broker: what is wrong stays wrong."""
+    found = whole(batch)
+    if found.header.length < LARGE:
+        _check_crc(found)
+    return found
+
+
+def whole(batch: bytes | bytearray | memoryview) -> Unstamped:
+    """Without a look at the CRC. Raises CorruptMessage for what is not one whole batch of magic 2."""
     view = memoryview(batch)
-    if len(view) < HEADER_SIZE:
-        raise CorruptMessage(f"{len(view)} bytes are too few for a batch header of {HEADER_SIZE}")
-    header = BatchHeader._make(HEADER.unpack_from(view))
-    if header.magic != MAGIC or header.length != len(view) - LOG_OVERHEAD:
-        raise CorruptMessage(
-            f"{len(view)} bytes are not one batch: magic {header.magic}, length {header.length}"
-        )
-    computed = crc32c(view[ATTRIBUTES_AT:])
-    if computed != header.crc:
-        raise CorruptMessage(f"Record is corrupt (stored crc = {header.crc}, computed crc = {computed})")
+    size = len(view)
+    if size < HEADER_SIZE:
+        raise CorruptMessage(f"{size} bytes are too few for a batch header of {HEADER_SIZE}")
+    header: BatchHeader = _new(BatchHeader, HEADER.unpack_from(view))
+    if header.magic != MAGIC or header.length != size - LOG_OVERHEAD:
+        raise CorruptMessage(f"{size} bytes are not one batch: magic {header.magic}, length {header.length}")
     return Unstamped(header, view[HEADER_SIZE:])
 
 
@@ -62,19 +72,27 @@ def stamped(
     batch: Unstamped, identity: ProducerIdentity, sequence: int, *, transactional: bool
 ) -> GatheredRecords:
     """The batch with base offset 0, this producer and sequence, and the CRC of that."""
-    attributes = batch.header.attributes
-    attributes = attributes | TRANSACTIONAL if transactional else attributes & ~TRANSACTIONAL
-    header = bytearray(HEADER_SIZE)
-    fields = batch.header._replace(
-        base_offset=0,
-        leader_epoch=-1,
-        crc=0,
-        attributes=attributes,
-        producer_id=identity.producer_id,
-        producer_epoch=identity.epoch,
-        base_sequence=sequence,
+    header, body = batch
+    attributes = header.attributes
+    after = COVERED.pack(
+        attributes | TRANSACTIONAL if transactional else attributes & ~TRANSACTIONAL,
+        *header[6:9],
+        *identity,
+        sequence,
+        header.count,
     )
-    HEADER.pack_into(header, 0, *fields)
-    crc = crc32c(batch.body, crc32c(memoryview(header)[ATTRIBUTES_AT:]))
-    header[CRC_AT:ATTRIBUTES_AT] = crc.to_bytes(4, "big")
-    return GatheredRecords((header, batch.body), batch.size)
+    if header.length < LARGE:
+        crc = crc32c(body, crc32c(after))
+    else:
+        before = COVERED.pack(*header[5:])
+        crc = changed(header.crc, crc32c(before), crc32c(after), len(body))
+    return GatheredRecords(
+        (_HEAD.pack(0, header.length, -1, MAGIC, crc) + after, body), HEADER_SIZE + len(body)
+    )
+
+
+def _check_crc(batch: Unstamped) -> None:
+    header, body = batch
+    computed = crc32c(body, crc32c(COVERED.pack(*header[5:])))
+    if computed != header.crc:
+        raise CorruptMessage(f"Record is corrupt (stored crc = {header.crc}, computed crc = {computed})")
