@@ -1,0 +1,199 @@
+"""`leafcuttr spark run` up to where Spark begins. With Spark: test_run_spark.py."""
+
+from __future__ import annotations
+
+import json
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from leafcuttr.cli.root import cli
+from leafcuttr_spark.commands.run import conduct as module
+from leafcuttr_spark.commands.run.showing import Shown, as_line, bytes_text, time_text
+from leafcuttr_spark.commands.run.stopping import stop_by_signal
+from leafcuttr_spark.operating.exits import FINAL, Exit
+from leafcuttr_spark.operating.fingerprint import fingerprint_of
+from leafcuttr_spark.operating.progress import BatchProgress
+from leafcuttr_spark.operating.starting import locked
+from leafcuttr_spark.operating.status import RunState, RunStatus
+from leafcuttr_spark.options import OptionError
+from leafcuttr_spark.pipelines.errors import DeadLetterLimitError, PipelineError, PipelineFaultsError
+from leafcuttr_spark.pipelines.model import Pipeline, Secrets
+
+pytest.importorskip("yaml")
+pytest.importorskip("sqlglot")
+
+TEXT = """
+pipeline: orders
+cluster: {bootstrap.servers: "127.0.0.1:1"}
+checkpoint: ./checkpoint
+sources:
+  orders: {topic: orders, key: none, value: text}
+sinks:
+  out: {from: orders, topic: out, value: {format: text, columns: [value]}}
+"""
+STATUS = RunStatus(
+    pipeline="orders",
+    file="/orders.yaml",
+    checkpoint="/checkpoint",
+    run="a",
+    pid=7,
+    host="here",
+    state=RunState.RUNNING,
+    began_ms=0,
+    written_ms=0,
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A pipeline, and a machine that seems to have Spark and Java."""
+    monkeypatch.setattr(module, "find_spec", lambda name: object())
+    monkeypatch.setattr(module, "java_trouble", lambda: None)
+    path = tmp_path / "orders.yaml"
+    path.write_text(TEXT)
+    return path
+
+
+def ran(*words: object) -> Result:
+    return CliRunner().invoke(cli, ["spark", "run", *map(str, words)])
+
+
+def test_a_file_that_is_wrong(file: Path) -> None:
+    file.write_text(TEXT.replace("topic: out", "topick: out"))
+    done = ran(file)
+    assert done.exit_code == Exit.WRONG
+    assert done.stderr.startswith("leafcuttr: ") or "\nleafcuttr: " in done.stderr
+    assert f"{file}:" in done.stderr and "topick" in done.stderr
+    assert ran(file.with_name("none.yaml")).exit_code == Exit.WRONG
+    assert ran(file, "--set", "x").exit_code == 2
+
+
+def test_without_java(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "java_trouble", lambda: "Spark needs Java 17 or later, and there is none")
+    done = ran(file)
+    assert (done.exit_code, done.stderr) == (
+        2,
+        "leafcuttr: Spark needs Java 17 or later, and there is none\n",
+    )
+
+
+def test_without_spark(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    done = ran(file)
+    assert (done.exit_code, done.stderr) == (
+        2,
+        "leafcuttr: Spark is not installed: pip install 'leafcuttr[spark]'\n",
+    )
+    file.write_text(f"{TEXT}session: {{remote: 'sc://host:15002'}}\n")
+    assert "leafcuttr[spark-connect]" in ran(file).stderr
+
+
+def test_while_another_run_has_the_checkpoint(file: Path) -> None:
+    with locked(file.parent / "checkpoint" / "leafcuttr"):
+        done = ran(file)
+    assert done.exit_code == Exit.FAILED
+    assert f"another run has the checkpoint {file.parent}/checkpoint" in done.stderr
+
+
+def test_an_edit_that_the_checkpoint_does_not_allow(file: Path) -> None:
+    own = file.parent / "checkpoint" / "leafcuttr"
+    (own.parent / "offsets").mkdir(parents=True)
+    (own.parent / "offsets" / "0").write_text("v1\n{}\n-")
+    own.mkdir()
+    other = Pipeline("orders", {}, state_store="memory")
+    (own / "pipeline.json").write_text(fingerprint_of(other).as_json())
+    done = ran(file)
+    assert done.exit_code == Exit.REFUSED
+    assert "the store was memory and is rocksdb; source orders: is new. Undo the edit" in done.stderr
+
+
+def test_which_end_has_which_status() -> None:
+    assert FINAL == (2, 3)
+    for error, status in {
+        PipelineError("x"): Exit.FAILED,
+        DeadLetterLimitError("x"): Exit.REFUSED,
+        OptionError("x"): Exit.WRONG,
+        PipelineFaultsError("x", []): Exit.WRONG,
+        OSError("x"): Exit.FAILED,
+    }.items():
+        assert module._exit_of(error) is status
+
+
+def test_what_fails_is_one_line_without_secrets() -> None:
+    pipeline = Pipeline("p", {}, secrets=Secrets(frozenset({"hush"})))
+    assert module._line(ValueError("a hush\n  b"), pipeline) == "a *** b"
+    assert module._line(ValueError(), pipeline) == "ValueError"
+    with pytest.raises(module.RunFailure, match=r"^no \*\*\*$"), module._failures(pipeline):
+        raise OptionError("no hush")
+
+
+def test_signals_are_requests() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with stop_by_signal() as stop:
+        assert not stop.is_made
+        signal.raise_signal(signal.SIGTERM)
+        assert stop.is_made and not stop.is_urgent
+        signal.raise_signal(signal.SIGINT)
+        assert stop.is_urgent
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+# What is shown
+
+FULL = replace(
+    STATUS, batch=17, rows=12_000, rows_per_s=5210.4, lag_records=42, lag_s=1.26, watermark_ms=1_700_000_000_000,
+    state_rows=3, state_bytes=5_000_000, late_rows=2, dead_letters=1,
+)  # fmt: skip
+
+
+def test_a_line_has_all_that_there_is() -> None:
+    assert as_line(FULL) == (
+        "batch 17 | 12,000 rows, 5,210/s | lag 42 records, 1.3 s | watermark 2023-11-14T22:13:20Z | "
+        "state 3 rows, 4.8 MiB | late 2 | dead letters 1"
+    )
+    assert as_line(STATUS) == "no batch | 0 rows, 0/s | lag unknown"
+    assert as_line(replace(STATUS, lag_records=0)) == "no batch | 0 rows, 0/s | lag 0 records"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (1023, "1,023 B"), (1024, "1.0 KiB"), (5 << 40, "5.0 TiB")]
+)  # fmt: skip
+def test_bytes(count: int, text: str) -> None:
+    assert bytes_text(count) == text
+
+
+def test_a_time_that_is_none() -> None:
+    assert time_text(1 << 62) == f"{1 << 62} ms"
+
+
+def test_lines_come_in_their_time() -> None:
+    lines: list[str] = []
+    shown = Shown(lines.append, as_json=False, pause_ms=1000)
+    batch = BatchProgress(1, 5, 1.0, 1.0)
+    shown.batches([batch], replace(STATUS, written_ms=5000))
+    shown.batches([batch], replace(STATUS, written_ms=5999, rows=7))
+    shown.batches([], replace(STATUS, written_ms=5999, rows=8))
+    assert len(lines) == 1
+    shown.batches([], replace(STATUS, written_ms=6000, rows=9))
+    shown.batches([], replace(STATUS, written_ms=60_000, rows=10))
+    assert lines[1:] == ["no batch | 9 rows, 0/s | lag unknown"]
+    shown.end(replace(STATUS, state=RunState.STOPPED))
+    assert lines[2:] == ["stopped: no batch | 0 rows, 0/s | lag unknown"]
+
+
+def test_as_json_each_batch_is_a_line() -> None:
+    lines: list[str] = []
+    shown = Shown(lines.append, as_json=True, pause_ms=1000)
+    shown.batches([BatchProgress(1, 5, 1.0, 0.5), BatchProgress(2, 6, 1.0, 0.25)], FULL)
+    shown.end(replace(FULL, state=RunState.FINISHED))
+    found = [json.loads(line) for line in lines]
+    assert [(one["batch"], one.get("batch_rows"), one.get("batch_s")) for one in found] == [
+        (1, 5, 0.5),
+        (2, 6, 0.25),
+        (17, None, None),
+    ]
+    assert found[2]["state"] == "finished"
