@@ -111,10 +111,15 @@ def files_of(data: bytes) -> list[FileDescriptor]:
     except DecodeError:
         raise SchemaError("it is no descriptor set, as protoc --descriptor_set_out writes it") from None
     pool: Any = DescriptorPool()
-    names = {file.name for file in given.file}
-    for module in _KNOWN:
-        if module.DESCRIPTOR.name not in names:
-            pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
+    wanted = {name for file in given.file for name in file.dependency} - {file.name for file in given.file}
+    # Those that import others are the last ones. What is not imported may be defined by the set itself.
+    known = {module.DESCRIPTOR.name: module.DESCRIPTOR for module in _KNOWN}
+    for name, one in reversed(known.items()):
+        if name in wanted:
+            wanted |= {each.name for each in one.dependencies}
+    for name, one in known.items():
+        if name in wanted:
+            pool.AddSerializedFile(one.serialized_pb)
     try:
         for file in _in_order(list(given.file)):
             pool.AddSerializedFile(file.SerializeToString())
@@ -153,7 +158,8 @@ def message_of(files: list[FileDescriptor], name: str | None) -> Descriptor:
             return found
         except KeyError:
             break
-    known = sorted({each.full_name for file in files for each in file.message_types_by_name.values()})
+    some = (file for file in files if not file.name.startswith("google/protobuf/"))
+    known = sorted({each.full_name for file in some for each in file.message_types_by_name.values()})
     raise SchemaError(f"the schema has no message {name}; it has {', '.join(known)[:300]}")
 
 
