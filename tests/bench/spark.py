@@ -1,108 +1,258 @@
 #!/usr/bin/env python3
-"""What a record costs in the codec of the plugin for Spark, alone, on one core.
+"""The plugin for Spark beside Spark's own Kafka connector, in one session; it ends with 1 where something is slower than
+it has to be.
 
-  spark.py [--rounds N] [--records N] [--size BYTES]
+  spark.py [--rounds N] [--records N] [--size BYTES] [--only NAMES] [--cores N] [--memory 2g]
 
-`decode` is batches of 1000 records to Arrow, by the size of their values and the compression; `encode` is Arrow to
-batches; `murmur2` is the partitions of keys; `avro` is values of five fields to columns. Each line has the median and
-the best of the rounds, of which the first is dropped, in millions of records a second of the processor's time. The
-SDK's reader and builder of batches and fastavro, which make objects, stand beside for a part of the same records.
+Both read the same topic of a broker of LeafCuttr, in turn, the other one first in every second round; the first round is
+dropped. A line has the median seconds of each, and the median of the ratios of pairs, which a busy machine changes
+least.
+
+`batch`      a batch read, all columns aggregated
+`stream`     a stream of one batch
+`batches`    a stream of batches of a tenth of the records
+`topic`      topic to topic, one batch: the connector writes at least once, `TopicSink` exactly once
+`codec`      decoding, encoding and Avro on one core: `spark_codec.py`, best of the rounds
+`memory`     this process and its JVM, idle, after the first job
+
+Needs the dependency group `spark-source`, Java 17, and Maven or what it has fetched.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
+import itertools
+import os
+import shutil
 import statistics
+import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import fastavro
 import numpy as np
 import pyarrow as pa
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parent))
+
+from spark_codec import batches, decoding, order_values, rate
+
 from leafcuttr.wire.compression import Codec
-from leafcuttr.wire.records import Record, encode_batch
-from leafcuttr_sdk.batches import BatchBuilder, batches_in, encode_key
-from leafcuttr_spark.codec.avro import avro_columns
-from leafcuttr_spark.codec.decoding import Wanted, decode
+from leafcuttr_sdk.blocking_peers import open_peer
+from leafcuttr_sdk.records import NewBatch
+from leafcuttr_sdk.types import TopicPartition
+from leafcuttr_spark.codec.decoding import Wanted
 from leafcuttr_spark.codec.encoding import Rows, encode
-from leafcuttr_spark.codec.murmur2 import partitions_of
+from support import jars, librdkafka
+from support.broker_process import running_broker
 
-IN_A_BATCH = 1000
-ORDER: dict[str, Any] = {
-    "type": "record",
-    "name": "Order",
-    "fields": [
-        {"name": "id", "type": "long"},
-        {"name": "customer", "type": "string"},
-        {"name": "amount", "type": ["null", "double"]},
-        {"name": "status", "type": {"type": "enum", "name": "Status", "symbols": ["a", "b", "c"]}},
-        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-    ],
-}
+PARTITIONS = 4
+KAFKA = "3.9.1"
+"""The clients that the connector of Spark 4.2 is built with."""
+LEAST = {"batch": 1.5, "stream": 1.2, "batches": 0.8, "topic": 0.9}
+"""How many times as fast as the connector."""
+LEAST_RATES = {"decode": 1.5, "encode": 3.0, "avro": 1.5}
+"""Millions of records a second."""
+LARGEST_MB = 550
+PARTS = (*LEAST, "codec", "memory")
 
 
-def batches(count: int, size: int, codec: Codec, headers: tuple[tuple[str, bytes | None], ...] = ()) -> bytes:
-    """As a broker stores them. Values differ in size a little."""
-    made = {}
-    out = bytearray()
-    for base in range(0, count, IN_A_BATCH):
-        if (base // IN_A_BATCH) % 10 not in made:
-            records = [
-                Record(
-                    n, 1_700_000_000_000 + n, b"key-%06d" % (n * 7919 % 50000), bytes(size - n % 7), headers
-                )
-                for n in range(IN_A_BATCH)
-            ]
-            made[(base // IN_A_BATCH) % 10] = encode_batch(records, codec=codec)
-        one = bytearray(made[(base // IN_A_BATCH) % 10])
-        one[:8] = base.to_bytes(8, "big")
-        out += one
-    return bytes(out)
+class Bench:
+    """One session, one broker, one topic."""
 
+    def __init__(self, spark: Any, address: str, records: int, folder: Path) -> None:
+        self.spark = spark
+        self.address = address
+        self.records = records
+        self._folder = folder
+        self._numbers = itertools.count()
 
-def rate(work: Callable[[], int], rounds: int) -> tuple[float, float]:
-    """Median and best, in millions of records a second."""
-    found = []
-    for _ in range(rounds + 1):
-        began = time.process_time()
-        records = work()
-        found.append(records / (time.process_time() - began) / 1e6)
-    return statistics.median(found[1:]), max(found[1:])
+    def frame(self, way: str, *, stream: bool = False, **more: str) -> Any:
+        reader = self.spark.readStream if stream else self.spark.read
+        given = {
+            "kafka.bootstrap.servers": self.address,
+            "subscribe": "read",
+            "startingOffsets": "earliest",
+            **more,
+        }
+        return reader.format(way).options(**given).load()
 
+    def batch(self, way: str) -> None:
+        from pyspark.sql import functions as f
 
-def decoding(data: bytes, wanted: Wanted) -> Callable[[], int]:
-    def work() -> int:
-        # In pieces as they are fetched.
-        total = at = 0
-        ends = []
-        for batch in batches_in(data):
-            at += batch.header.size
-            if not ends or at - (ends[-1] if ends else 0) >= 4 << 20:
-                ends.append(at)
-        if not ends or ends[-1] != len(data):
-            ends.append(len(data))
-        begin = 0
-        for end in ends:
-            total += sum(len(columns.offsets) for columns in decode(data[begin:end], wanted))
-            begin = end
-        return total
-
-    return work
-
-
-def reading(data: bytes) -> Callable[[], int]:
-    def work() -> int:
-        return sum(
-            1
-            for batch in batches_in(data)
-            for record in batch.records()
-            if (bytes(record.key or b""), bytes(record.value or b""))
+        found = self.frame(way).agg(
+            f.count("*"),
+            f.sum(f.length("value")),
+            f.sum("offset"),
+            f.max("timestamp"),
+            f.sum(f.length("key")),
         )
+        assert found.collect()[0][0] == self.records
+
+    def stream(self, way: str, **more: str) -> None:
+        query = self._started(self.frame(way, stream=True, **more).writeStream.format("noop"))
+        assert sum(each["numInputRows"] for each in query.recentProgress) == self.records
+
+    def batches(self, way: str) -> None:
+        self.stream(way, maxOffsetsPerTrigger=str(self.records // 10))
+
+    def topic(self, way: str) -> None:
+        from leafcuttr_spark.spark.sink import TopicSink
+
+        to = f"written-{next(self._numbers)}"
+        librdkafka.create(self.address, to, PARTITIONS)
+        rows = self.frame(way, stream=True).select("key", "value").writeStream
+        client = {"kafka.bootstrap.servers": self.address}
+        if way == "kafka":
+            self._started(rows.format("kafka").options(**client, topic=to))
+        else:
+            sink = TopicSink({**client, "topic": to, "kafka.transactional.id": to})
+            self._started(rows.foreachBatch(sink))
+        with open_peer({"bootstrap.servers": self.address}) as peer:
+            ends = peer.offsets({TopicPartition(to, n): -1 for n in range(PARTITIONS)})
+        # A transaction leaves a marker in each partition.
+        assert sum(ends.values()) - self.records in (0, PARTITIONS)
+        librdkafka.delete(self.address, to)
+
+    def _started(self, writer: Any) -> Any:
+        checkpoint = self._folder / f"checkpoint-{next(self._numbers)}"
+        query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+        query.awaitTermination()
+        shutil.rmtree(checkpoint)
+        return query
+
+
+def fill(address: str, records: int, size: int) -> None:
+    """The same records in each partition, in batches as a producer makes them."""
+    librdkafka.create(address, "read", PARTITIONS)
+    each = records // PARTITIONS
+    values = pa.array([bytes(size - number % 7) for number in range(10_000)], pa.binary())
+    keys = pa.array([b"key-%06d" % number for number in range(10_000)], pa.binary())
+    times = np.full(10_000, 1_700_000_000_000, np.int64)
+    with open_peer({"bootstrap.servers": address}) as peer, peer.appender() as appender:
+        for partition in range(PARTITIONS):
+            for at in range(0, each, 10_000):
+                for made in encode(Rows(keys, values, times).part(0, min(10_000, each - at))):
+                    appender.send([NewBatch(TopicPartition("read", partition), made.data)])
+        appender.flush()
+
+
+def compared(name: str, work: Callable[[str], None], rounds: int) -> bool:
+    """Whether it is fast enough."""
+    ways = ["kafka", "leafcuttr"]
+    took: dict[str, list[float]] = {way: [] for way in ways}
+    for number in range(rounds + 1):
+        for way in ways if number % 2 else reversed(ways):
+            began = time.perf_counter()
+            work(way)
+            took[way].append(time.perf_counter() - began)
+    theirs, ours = (took[way][1:] for way in ways)
+    ratio = statistics.median(a / b for a, b in zip(theirs, ours, strict=True))
+    good = ratio >= LEAST[name]
+    print(
+        f"{name:8} connector {statistics.median(theirs):6.2f} s   leafcuttr {statistics.median(ours):6.2f} s  "
+        f" {ratio:5.2f} times as fast, at least {LEAST[name]}{'' if good else '   TOO SLOW'}",
+        flush=True,
+    )
+    return good
+
+
+def rates(records: int, size: int, rounds: int) -> bool:
+    """On one core, by the processor's time."""
+    plain = batches(records, size, Codec.NONE)
+    keys = pa.array([b"key-%06d" % (n * 7919 % 50000) for n in range(records)], pa.binary())
+    values = pa.array([bytes(size - n % 7) for n in range(records)], pa.binary())
+    rows = Rows(keys, values, np.full(records, 1_700_000_000_000, np.int64))
+    pieces = [rows.part(at, min(at + 10_000, records)) for at in range(0, records, 10_000)]
+    works: dict[str, Callable[[], int]] = {
+        "decode": decoding(plain, Wanted()),
+        "encode": lambda: sum(made.records for piece in pieces for made in encode(piece)),
+        "avro": decoding_values(records // 5),
+    }
+    good = True
+    for name, work in works.items():
+        _, best = rate(work, rounds)
+        enough = best >= LEAST_RATES[name]
+        good &= enough
+        print(
+            f"{name:8} {best:6.2f} M records/s on one core, at least {LEAST_RATES[name]}"
+            f"{'' if enough else '   TOO SLOW'}",
+            flush=True,
+        )
+    return good
+
+
+def decoding_values(count: int) -> Callable[[], int]:
+    """Values of five fields of Avro, as the source decodes them."""
+    from leafcuttr_spark.formats.avro.schema import read_avro
+    from leafcuttr_spark.formats.decoding import FieldDecoder, FormatPlan
+    from leafcuttr_spark.formats.options import FormatName, FormatOptions, IdPlace
+
+    schema, values = order_values(count)
+    plan = FormatPlan(
+        FormatOptions(FormatName.AVRO, id=IdPlace.NONE), "value", read_avro(schema.decode()).type, schema
+    )
+    decoder = FieldDecoder(plan)
+    pieces = [values.slice(at, 10_000) for at in range(0, count, 10_000)]
+
+    def work() -> int:
+        found = [decoder.decode(piece) for piece in pieces]
+        assert not any(one.errors for one in found)
+        return sum(len(one.values) for one in found)
 
     return work
+
+
+def resident_mb(process: int) -> float:
+    """Of a process and its children, by their proportional shares."""
+    total = 0
+    for one in [process, *children(process)]:
+        for line in Path(f"/proc/{one}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1])
+    return total / 1024
+
+
+def children(process: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{process}/task").iterdir():
+        for one in (task / "children").read_text().split():
+            found += [int(one), *children(int(one))]
+    return found
+
+
+def small_enough(spark: Any, address: str) -> bool:
+    given = {"kafka.bootstrap.servers": address, "subscribe": "small"}
+    librdkafka.create(address, "small", 1)
+    assert spark.read.format("leafcuttr").options(**given).load().collect() == []
+    spark._jvm.System.gc()
+    found = resident_mb(os.getpid())
+    good = found <= LARGEST_MB
+    print(f"memory   {found:.0f} MB idle, at most {LARGEST_MB}{'' if good else '   TOO LARGE'}", flush=True)
+    return good
+
+
+def session(cores: int, memory: str) -> Any:
+    import pyspark
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    spark = (
+        SparkSession.builder.master(f"local[{cores}]")
+        .config("spark.jars", ",".join(map(str, jars.spark(pyspark.__version__, KAFKA))))
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", memory)
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
 
 
 def main() -> None:
@@ -110,78 +260,33 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--records", type=int, default=500_000)
+    parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--size", type=int, default=200)
+    parser.add_argument("--only", default=",".join(PARTS))
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--memory", default="2g")
     chosen = parser.parse_args()
-    count, size, rounds = chosen.records, chosen.size, chosen.rounds
-
-    def show(name: str, work: Callable[[], int], of: int = rounds) -> None:
-        median, best = rate(work, of)
-        print(f"{name:46} {median:6.2f} {best:6.2f} M/s", flush=True)
-
-    print(f"{count} records, values of {size} bytes{'':14} median   best")
-    plain = batches(count, size, Codec.NONE)
-    show("decode", decoding(plain, Wanted()))
-    show("decode, offsets alone", decoding(plain, Wanted(keys=False, values=False)))
-    heads = batches(count // 4, size, Codec.NONE, (("trace", b"0123456789abcdef"), ("from", b"bench")))
-    show("decode, two headers", decoding(heads, Wanted(headers=True)))
-    for codec in (Codec.LZ4, Codec.ZSTD):
-        show(f"decode, {codec.name.lower()}", decoding(batches(count, size, codec), Wanted()))
-    show("  the SDK's reader", reading(batches(count // 10, size, Codec.NONE)), 2)
-
-    keys = pa.array([b"key-%06d" % (n * 7919 % 50000) for n in range(count)], pa.binary())
-    values = pa.array([bytes(size - n % 7) for n in range(count)], pa.binary())
-    rows = Rows(keys, values, np.arange(count, dtype=np.int64) // 10 + 1_700_000_000_000)
-    # In pieces as Spark hands them over.
-    pieces = [rows.part(at, min(at + 10_000, count)) for at in range(0, count, 10_000)]
-    show("encode", lambda: sum(batch.records for piece in pieces for batch in encode(piece)))
-    small = pa.array([b"%020d" % n for n in range(count)], pa.binary())
-    tiny = [
-        Rows(keys, small, rows.timestamps).part(at, min(at + 10_000, count)) for at in range(0, count, 10_000)
-    ]
-    show(
-        "encode, values of 20 bytes", lambda: sum(batch.records for piece in tiny for batch in encode(piece))
-    )
-    show("  the SDK's builder", lambda: building(count // 10, size), 2)
-    show("murmur2", lambda: len(partitions_of(keys, 12)))
-
-    orders = avro_columns(ORDER)
-    assert orders is not None
-    parsed = fastavro.parse_schema(ORDER)
-    encoded = pa.array([order(parsed, number) for number in range(count // 5)], pa.binary())
-    parts = [encoded.slice(at, 10_000) for at in range(0, len(encoded), 10_000)]
-    show("avro", lambda: sum(len(orders.decode(part, 5)) for part in parts))
-    bare = [value[5:] for value in encoded[: count // 50].to_pylist()]
-    show(
-        "  fastavro", lambda: sum(1 for one in bare if fastavro.schemaless_reader(io.BytesIO(one), parsed)), 2
-    )
-
-
-def order(schema: Any, number: int) -> bytes:
-    """With the five bytes of Confluent's framing in front."""
-    out = io.BytesIO()
-    out.write(b"\0\0\0\0\7")
-    value = {
-        "id": number,
-        "customer": f"customer-{number % 1000}",
-        "amount": None if number % 10 == 0 else number / 7,
-        "status": "abc"[number % 3],
-        "at": 1_700_000_000_000 + number,
-    }
-    fastavro.schemaless_writer(out, schema, value)
-    return out.getvalue()
-
-
-def building(count: int, size: int) -> int:
-    value = bytes(size)
-    for base in range(0, count, IN_A_BATCH):
-        builder = BatchBuilder()
-        builder.extend_encoded(
-            (value, encode_key(b"key-%06d" % n), b"\0", 1_700_000_000_000 + n)  # type: ignore[misc]
-            for n in range(base, base + IN_A_BATCH)
-        )
-        builder.finish()
-    return count
+    wanted = chosen.only.split(",")
+    if unknown := set(wanted) - set(PARTS):
+        parser.error(f"--only is one of {', '.join(PARTS)}, not {', '.join(sorted(unknown))}")
+    good = True
+    with tempfile.TemporaryDirectory() as folder:
+        if set(wanted) - {"codec"}:
+            with running_broker(Path(folder) / "broker") as broker:
+                spark = session(chosen.cores, chosen.memory)
+                try:
+                    if "memory" in wanted:
+                        good &= small_enough(spark, broker.address)
+                    fill(broker.address, chosen.records, chosen.size)
+                    bench = Bench(spark, broker.address, chosen.records, Path(folder))
+                    for name in LEAST:
+                        if name in wanted:
+                            good &= compared(name, getattr(bench, name), chosen.rounds)
+                finally:
+                    spark.stop()
+        if "codec" in wanted:
+            good &= rates(min(chosen.records, 500_000), chosen.size, chosen.rounds)
+    sys.exit(0 if good else 1)
 
 
 if __name__ == "__main__":
