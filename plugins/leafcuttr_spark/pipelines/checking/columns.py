@@ -155,7 +155,9 @@ def _select(operation: op.Select, inputs: Sequence[Columns], wrong: Wrong) -> Co
             found += inputs[0].items
             is_open |= inputs[0].is_open
             continue
-        type_ = None if tree is None else expressions.expression(text, inputs[0], said)
+        # Names that are given further to the left can be used, where the frame has no column of that name.
+        named = [one for one in found if not inputs[0].knows(one[0])]
+        type_ = None if tree is None else expressions.expression(text, inputs[0].with_columns(named), said)
         name = "" if tree is None or isinstance(tree, exp.Star) else tree.alias_or_name
         if isinstance(tree, exp.Alias | exp.Column) and name:
             found.append((name, type_))

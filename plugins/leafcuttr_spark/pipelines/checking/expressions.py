@@ -169,7 +169,7 @@ def type_of(tree: Any, columns: Columns, wrong: Wrong) -> SqlType | None:
 def condition(text: str, columns: Columns, wrong: Wrong) -> None:
     """An expression that has to be true or false."""
     type_ = expression(text, columns, wrong)
-    if type_ is not None and type_.name not in ("boolean", "string", "void", "variant"):
+    if type_ is not None and type_.name not in ("boolean", "void", "variant"):
         wrong(f"{shown(text)} is {type_.text()}, and has to be boolean")
 
 
@@ -323,7 +323,8 @@ def _rules() -> Mapping[_Rule, tuple[type, ...]]:
                     *(exp.NullSafeEQ, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike),
                 ),
                 _arithmetic: (exp.Add, exp.Sub, exp.Mul),
-                _same: (exp.Neg, exp.Min, exp.Max),
+                _negative: (exp.Neg,),
+                _same: (exp.Min, exp.Max),
                 _sum: (exp.Sum,),
                 _average: (exp.Avg,),
                 _count: (exp.Count,),
@@ -347,6 +348,11 @@ def _text(node: Any, columns: Columns) -> SqlType | None:
 
 def _same(node: Any, columns: Columns) -> SqlType | None:
     return inferred(node.this, columns)
+
+
+def _negative(node: Any, columns: Columns) -> SqlType | None:
+    type_ = inferred(node.this, columns)
+    return type_ if type_ is not None and type_.name in NUMBERS else None
 
 
 def _arithmetic(node: Any, columns: Columns) -> SqlType | None:

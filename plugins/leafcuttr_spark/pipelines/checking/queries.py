@@ -33,18 +33,34 @@ def parsed(text: str) -> Any:
         raise SqlError("a quote or a comment is not closed") from None
     except ParseError as error:
         said = error.errors[0] if error.errors else {}
-        what = str(said.get("description") or "")
-        near = str(said.get("highlight") or "")
-        if what.startswith(("Expecting )", "Expecting ]")):
-            raise SqlError("a bracket is not closed") from None
-        if what.startswith("Required keyword"):
-            raise SqlError(f"it ends too early, behind {near!r}" if near else "it ends too early") from None
+        if (unbalanced := _unbalanced(text)) is not None:
+            raise SqlError(unbalanced) from None
+        what = str(said.get("description"))
+        if not str(said.get("end_context")).strip() and (
+            what.startswith("Required keyword") or "SENTINEL" in what
+        ):
+            raise SqlError("it ends too early") from None
         raise UnreadableSqlError(what) from None
     except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError) as error:
         raise UnreadableSqlError(type(error).__name__) from None
     if len(found) != 1 or found[0] is None:
         raise SqlError("there is a `;` in it" if len(found) > 1 else "there is nothing in it")
     return found[0]
+
+
+def _unbalanced(text: str) -> str | None:
+    """What to say of brackets that do not go together."""
+    import sqlglot
+
+    open_: list[str] = []
+    pairs = {")": "(", "]": "["}
+    for token in sqlglot.tokenize(text, dialect="spark"):
+        name = token.token_type.name
+        if name in ("L_PAREN", "L_BRACKET"):
+            open_.append(token.text)
+        elif name in ("R_PAREN", "R_BRACKET") and (not open_ or open_.pop() != pairs[token.text]):
+            return f"there is a {token.text!r} without {pairs[token.text]!r}"
+    return f"a {open_[-1]!r} is not closed" if open_ else None
 
 
 def frames_of(query: str) -> tuple[str, ...]:
@@ -56,5 +72,5 @@ def frames_of(query: str) -> tuple[str, ...]:
     except (SqlError, UnreadableSqlError):
         return ()
     own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-    names = (table.name for table in tree.find_all(exp.Table) if not table.args.get("db"))
+    names = (table.name for table in tree.find_all(exp.Table, bfs=False) if not table.args.get("db"))
     return tuple(dict.fromkeys(name for name in names if name.lower() not in own))

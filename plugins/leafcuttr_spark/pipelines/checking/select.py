@@ -48,8 +48,8 @@ def _of_scope(
     from sqlglot import exp
 
     if isinstance(scope.expression, exp.SetOperation):
-        first = scope.union_scopes[0] if scope.union_scopes else None
-        return known.get(id(first), _OPEN)
+        parts = scope.set_operation_scopes
+        return known.get(id(parts[0]), _OPEN) if parts else _OPEN
     if not isinstance(scope.expression, exp.Select):
         return _OPEN
     sources = {
@@ -90,7 +90,7 @@ def _type(node: Any, merged: Columns, sources: Mapping[str, Columns]) -> SqlType
     if isinstance(inner, exp.Column) and len(inner.parts) == 2 and inner.table.lower() in sources:
         return sources[inner.table.lower()].type_of(inner.name)
     if (
-        any(len(column.parts) > 1 for column in inner.find_all(exp.Column))
+        any(column.table and column.parts[0].name.lower() in sources for column in inner.find_all(exp.Column))
         or inner.find(exp.Query) is not None
     ):
         return None
@@ -107,10 +107,14 @@ def _merged(sources: Mapping[str, Columns]) -> Columns:
 
 
 def _check(scope: Any, sources: Mapping[str, Columns], wrong: Wrong) -> None:
+    from sqlglot import exp
+
     merged = _merged(sources)
     aliases = {one.alias.lower() for one in scope.expression.expressions if one.alias}
     said = set[str]()
     for column in scope.columns:
+        if column.find_ancestor(exp.Select) is not scope.expression:
+            continue
         names = [part.name for part in column.parts]
         if (
             not names

@@ -23,6 +23,7 @@ from leafcuttr_spark.pipelines.reading.kinds import (
     Text,
     Texts,
     WrongValueError,
+    unknown_key,
 )
 from leafcuttr_spark.pipelines.reading.transform_parts import TransformKind
 from leafcuttr_spark.pipelines.reading.yaml_nodes import Entries, Items, Node, Scalar
@@ -175,6 +176,10 @@ class _Aggregate(Part):
                 "there is nothing to compute: names with expressions are missing, as total: sum(amount)",
             )
             return None
+        for key, value in columns.entries:
+            if not isinstance(value, Scalar):
+                at.wrong(key.line, unknown_key(key.text, dict.fromkeys(key.name for key in self.keys)))
+                return None
         made = at.read(EXPRESSIONS, columns)
         if found is None or not isinstance(made, dict) or len(made) < len(columns.entries):
             return None

@@ -52,19 +52,18 @@ class Variables:
         if "${" not in text:
             return text
         filled: list[str] = []
-        size = at = 0
+        size, at = len(text), 0
         for match in _VARIABLE.finditer(text):
             value = "${" if match[1] is None else self._value(match[1].strip())
             filled += (text[at : match.start()], value)
-            size += len(filled[-1]) + len(filled[-2])
+            size += len(value) - len(match[0])
             if size > MOST_CHARACTERS:
                 raise VariableError(f"with its variables this has more than {MOST_CHARACTERS} characters")
             at = match.end()
-        filled.append(text[at:])
         self._made += size
         if self._made > MOST_IN_ALL:
             raise VariableError(f"variables make more than {MOST_IN_ALL} characters in all")
-        return "".join(filled)
+        return "".join((*filled, text[at:]))
 
     def _value(self, name: str) -> str:
         if name not in self._values:
@@ -130,5 +129,7 @@ class Variables:
 
 def nearest(name: str, allowed: Iterable[str]) -> str:
     """`: did you mean NAME?`, or an empty text."""
-    found = difflib.get_close_matches(name[:100], list(allowed)[:_MOST_COMPARED], n=1, cutoff=0.6)
+    # Of short names any two are somewhat alike.
+    alike = 0.6 if len(name) > 2 else 0.75
+    found = difflib.get_close_matches(name[:100], list(allowed)[:_MOST_COMPARED], n=1, cutoff=alike)
     return f": did you mean {found[0]}?" if found else ""

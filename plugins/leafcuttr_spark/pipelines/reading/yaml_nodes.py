@@ -85,7 +85,7 @@ def read_yaml(source: bytes) -> Node:
         raise YamlError(mark.line + 1 if mark else 0, f"this is not YAML: {error.problem}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise YamlError(line, f"YAML has no character #x{ord(error.character):04x}") from None
+        raise YamlError(line, f"YAML has no character #x{error.character:04x}") from None
 
 
 @dataclass(slots=True)
