@@ -11,29 +11,21 @@ if TYPE_CHECKING:
     from leafcuttr_spark.pipelines.errors import Fault
 
 
-def _print_schema(context: click.Context, parameter: click.Parameter, given: bool) -> None:
-    if not given:
-        return
-    need_packages()
-    from leafcuttr_spark.pipelines.json_schema import json_schema
+class _Files(click.Argument):
+    """Needed, but not with `--schema`."""
 
-    command_context().print_json(json_schema())
-    context.exit()
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        return () if ctx.params.get("schema") else super().process_value(ctx, value)
 
 
 @click.command("check", short_help="Find what is wrong with files, without Spark.")
 @set_option
 @click.option(
-    "--schema",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_schema,
-    help="Print the JSON Schema of files, for editors, and end.",
+    "--schema", is_flag=True, is_eager=True, help="Print the JSON Schema of files, for editors, and end."
 )
 @json_option
-@click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
-def check(files: tuple[str, ...], variables: dict[str, str]) -> None:
+@click.argument("files", cls=_Files, nargs=-1, required=True, type=click.Path(), metavar="FILE...")
+def check(files: tuple[str, ...], variables: dict[str, str], schema: bool) -> None:
     """Find what is wrong with files of pipelines: keys and values, the graph of frames, columns and types.
 
     Neither Spark nor a broker is needed. Where a source has a schema in a registry, the registry is read if it answers.
@@ -49,9 +41,14 @@ def check(files: tuple[str, ...], variables: dict[str, str]) -> None:
     """
     context = command_context()
     need_packages()
+    if schema:
+        from leafcuttr_spark.pipelines.json_schema import json_schema
+
+        context.print_json(json_schema())
+        return
     found = [_checked(file, variables) for file in files]
     if context.as_json:
-        context.print_json(found)
+        context.print_json([{key: value for key, value in one.items() if key != "lines"} for one in found])
     else:
         for one in found:
             for line in one["lines"]:
@@ -71,6 +68,7 @@ def _checked(file: str, variables: dict[str, str]) -> dict[str, Any]:
             "file": file,
             "ok": False,
             "faults": [_plain(fault) for fault in error.faults],
+            "notes": [],
             "lines": [fault.text(file) for fault in error.faults],
         }
     counts = (len(pipeline.sources), len(pipeline.steps), len(pipeline.sinks))

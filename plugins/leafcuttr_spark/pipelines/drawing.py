@@ -61,7 +61,7 @@ def as_text(boxes: list[Box]) -> Iterator[str]:
         if box.inputs:
             yield f"    <- {', '.join(box.inputs)}"
         for frame, columns in box.columns.items():
-            yield f"    {frame if len(box.columns) > 1 else ''}({columns.text()})"
+            yield f"    {f'{frame} ' if len(box.columns) > 1 else ''}({columns.text()})"
 
 
 def as_mermaid(boxes: list[Box]) -> Iterator[str]:
