@@ -302,7 +302,7 @@ def forward(session: nox.Session) -> None:
 def spark(session: nox.Session) -> None:
     """Source and sink on a real Spark, beside its own Kafka connector; kills."""
     install(session, "test", "spark-source")
-    session.run("pytest", "tests/spark", "--long", *session.posargs)
+    session.run("pytest", "tests/spark", "tests/crash/test_spark.py", "--long", *session.posargs)
 
 
 @nox.session

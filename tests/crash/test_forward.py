@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import KafkaException, Producer
 
+from crash.copies import Cluster, check, committed_records
 from leafcuttr_forward.flows.points import POINTS
 from support import librdkafka
-from support.broker_process import BrokerProcess, clean_environ, start_broker
-from support.waiting import free_port, until
+from support.broker_process import clean_environ
+from support.waiting import until
 
 PARTITIONS = 3
 TOPIC = "orders"
@@ -43,29 +43,6 @@ class Victim(NamedTuple):
 
     name: str
     point: str = ""
-
-
-class Cluster:
-    """A broker that keeps its port and its data."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.address = f"127.0.0.1:{free_port()}"
-        self.broker = self._start()
-
-    def kill(self) -> None:
-        self.broker.process.kill()
-        self.broker.process.wait()
-        self.broker = self._start()
-
-    def __enter__(self) -> Cluster:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.broker.stop()
-
-    def _start(self) -> BrokerProcess:
-        return start_broker(self._folder, {"listeners": f"PLAINTEXT://{self.address}"})
 
 
 class Relay:
@@ -150,31 +127,7 @@ def producing(address: str) -> Iterator[None]:
 
 
 def records(address: str) -> list[list[bytes]]:
-    """The committed records of each partition."""
-    found: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
-    consumer = Consumer(
-        {
-            "bootstrap.servers": address,
-            "group.id": "check",
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-        }
-    )
-    consumer.assign([Place(TOPIC, partition, 0) for partition in range(PARTITIONS)])
-    ended: set[int] = set()
-    while len(ended) < PARTITIONS:
-        message = consumer.poll(10.0)
-        assert message is not None, "the reader got nothing for ten seconds"
-        if message.error() is not None:
-            if message.error().name() != "_PARTITION_EOF":
-                raise KafkaException(message.error())
-            ended.add(message.partition())
-        else:
-            found[message.partition()].append(message.value())
-    consumer.close()
-    return found
+    return committed_records(address, TOPIC, PARTITIONS)
 
 
 def plan(dice: random.Random, kills: int) -> list[Victim]:
@@ -247,18 +200,6 @@ def is_there(address: str, wanted: Sequence[Sequence[bytes]]) -> bool:
     except (AssertionError, KafkaException):
         return False
     return all(len(found[at]) >= len(some) for at, some in enumerate(wanted))
-
-
-def check(found: Sequence[Sequence[bytes]], wanted: Sequence[Sequence[bytes]]) -> None:
-    """Raises AssertionError that says what is wrong."""
-    for partition, (there, some) in enumerate(zip(found, wanted, strict=True)):
-        missing = set(some) - set(there)
-        assert not missing, (
-            f"partition {partition}: {len(missing)} are lost, {sorted(missing)[:3]} among them"
-        )
-        twice = len(there) - len(set(there))
-        assert not twice, f"partition {partition}: {twice} come twice"
-        assert [*there] == [*some], f"partition {partition}: their order is another one"
 
 
 def test_the_checker_sees_what_is_wrong() -> None:

@@ -27,6 +27,7 @@ from leafcuttr_sdk.blocking_peers import BlockingPeer, SharedTransaction, Transa
 from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.types import TopicPartition
 from leafcuttr_spark.options import OptionError, Query
+from leafcuttr_spark.points import reach
 from leafcuttr_spark.sink.marker import MicroBatch, is_done, last_done, mark
 from leafcuttr_spark.sink.options import SinkOptions, sink_options
 from leafcuttr_spark.sink.placing import PlacingError, placed
@@ -142,15 +143,20 @@ def _in_transaction(
     flushed: Flushed,
 ) -> Written:
     shared = owner.begin()
+    reach("transaction-begun")
     written = _write(frame, options, shared)
+    reach("records-written")
     if this is not None:
         flushed(this, written)
+        reach("sinks-written")
     if not written:
         owner.abort()
         return written
     if this is not None:
         owner.commit_offsets(shared.transactional_id, mark(this, {one.topic for one in written}))
+        reach("batch-marked")
     owner.commit(written)
+    reach("transaction-committed")
     return written
 
 
@@ -328,4 +334,7 @@ def _write_task(
             "a task failed and was tried again, which spoils the transaction: the batch fails"
         )
     with peer.join(shared) as appender:
-        yield write_rows(batches, appender, options)
+        reach("task-begun")
+        written = write_rows(batches, appender, options)
+        reach("task-written")
+        yield written

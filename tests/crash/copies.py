@@ -1,0 +1,76 @@
+"""What the crash tests of copies have in common: a broker that keeps its port and its data, the committed records of a
+topic, and what is wrong with a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import TopicPartition as Place
+
+from support.broker_process import BrokerProcess, start_broker
+from support.waiting import free_port
+
+
+class Cluster:
+    """A broker that keeps its port and its data."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.address = f"127.0.0.1:{free_port()}"
+        self.broker = self._start()
+
+    def kill(self) -> None:
+        self.broker.process.kill()
+        self.broker.process.wait()
+        self.broker = self._start()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.broker.stop()
+
+    def _start(self) -> BrokerProcess:
+        return start_broker(self._folder, {"listeners": f"PLAINTEXT://{self.address}"})
+
+
+def committed_records(address: str, topic: str, partitions: int) -> list[list[bytes]]:
+    """The values of each partition. Raises KafkaException, AssertionError where nothing comes."""
+    found: list[list[bytes]] = [[] for _ in range(partitions)]
+    consumer = Consumer(
+        {
+            "bootstrap.servers": address,
+            "group.id": "check",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+        }
+    )
+    consumer.assign([Place(topic, partition, 0) for partition in range(partitions)])
+    ended: set[int] = set()
+    while len(ended) < partitions:
+        message = consumer.poll(10.0)
+        assert message is not None, "the reader got nothing for ten seconds"
+        if message.error() is not None:
+            if message.error().name() != "_PARTITION_EOF":
+                raise KafkaException(message.error())
+            ended.add(message.partition())
+        else:
+            found[message.partition()].append(message.value())
+    consumer.close()
+    return found
+
+
+def check(
+    found: Sequence[Sequence[bytes]], wanted: Sequence[Sequence[bytes]], part: str = "partition"
+) -> None:
+    """Raises AssertionError that says what is wrong."""
+    for number, (there, some) in enumerate(zip(found, wanted, strict=True)):
+        missing = set(some) - set(there)
+        assert not missing, f"{part} {number}: {len(missing)} are lost, {sorted(missing)[:3]} among them"
+        twice = len(there) - len(set(there))
+        assert not twice, f"{part} {number}: {twice} come twice"
+        assert [*there] == [*some], f"{part} {number}: their order is another one"

@@ -1,0 +1,300 @@
+"""A pipeline on Spark, its workers, its JVM and its broker are killed again and again while records come: in the topic
+that it writes is what is in the one that it reads, each record once and those of a key in their order.
+
+The pipeline is the command `leafcuttr spark run` in a process of its own. Its driver is killed between any two steps of
+the commit and at random, a Python worker at its points and at random; the JVM and the broker at random. With each start
+batches have another size, so rows are cut in another way. A producer of librdkafka goes on all the time.
+
+`--long` kills 20 times, `--kills` as often as one likes. `--crash-seed` repeats the plan of a run, not its timing.
+Spark and Java have to be there: `nox -s spark`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+
+from crash.copies import Cluster, check, committed_records
+from leafcuttr_spark.points import DRIVER, VARIABLE, WORKER
+from support import librdkafka
+from support.broker_process import clean_environ
+from support.waiting import until
+
+PARTITIONS = 3
+"""Of the topic that is read; each has a key of its own."""
+PATIENCE_S = 240.0
+FILE = """
+pipeline: numbers
+variables: {most: 100}
+cluster: {bootstrap.servers: "ADDRESS"}
+session: {master: "local[2]", config: {spark.driver.memory: 512m, spark.sql.shuffle.partitions: 2}}
+checkpoint: ./checkpoint
+trigger: {every: 100ms}
+limits: {records-per-batch: "${most}"}
+sources:
+  numbers: {topic: numbers, key: text, value: text}
+steps:
+  - name: kept
+    from: numbers
+    filter: value IS NOT NULL
+  - name: odd
+    from: kept
+    filter: CAST(split(value, '-')[1] AS INT) % 2 = 1
+sinks:
+  all: {from: kept, topic: copied, key: key, value: {format: text, expression: value}}
+  some: {from: odd, topic: odd, key: key, value: {format: text, expression: value}}
+"""
+TARGETS = {"copied": 2, "odd": 1}
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        importlib.util.find_spec("pyspark") is None or shutil.which("java") is None,
+        reason="Spark is not here",
+    ),
+]
+
+
+class Victim(NamedTuple):
+    """Which process is killed, and at which point, "" for a random moment."""
+
+    name: str
+    point: str = ""
+
+
+class Run:
+    """The command, started again whenever it has ended, as a broker does that runs it."""
+
+    def __init__(self, folder: Path, dice: random.Random) -> None:
+        self._folder = folder
+        self._dice = dice
+        self.starts = 0
+        self.process = self._start("")
+
+    @property
+    def log(self) -> str:
+        return (self._folder / "run.log").read_text()[-4000:]
+
+    @property
+    def done(self) -> int:
+        """The last batch that the checkpoint knows of."""
+        commits = (self._folder / "checkpoint" / "commits").glob("[0-9]*")
+        return max((int(one.name) for one in commits), default=-1)
+
+    def goes_on(self) -> None:
+        """Until one more batch is done, started again as often as it ends."""
+        before = self.done
+
+        def look() -> bool:
+            if self.process.poll() is not None:
+                self.process = self._start("")
+            return self.done > before
+
+        until(look, f"a batch behind {before}; {self.log}", seconds=PATIENCE_S, pause=0.1)
+
+    def kill(self, victim: Victim) -> None:
+        if victim.point in DRIVER:
+            self._end()
+            self.process = self._start(victim.point)
+            assert self.process.wait(PATIENCE_S) == -signal.SIGKILL, self.log
+        elif victim.point:
+            # The worker ends; what the driver makes of it is right, if it ends with 1 or goes on.
+            self._end()
+            self.process = self._start(victim.point)
+            before = self.done
+            until(
+                lambda: self.process.poll() is not None or self.done > before + 3,
+                "an end of the worker",
+                seconds=PATIENCE_S,
+            )
+            assert self.process.poll() in (None, 1), self.log
+            self._end()
+        elif victim.name == "driver":
+            self.process.kill()
+        else:
+            for pid in self._descendants(victim.name):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        if self.process.poll() is not None:
+            self.process.wait()
+
+    def stop(self) -> int:
+        if self.process.poll() is not None:
+            self.process = self._start("")
+            self.goes_on()
+        self.process.terminate()
+        return self.process.wait(PATIENCE_S)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def _descendants(self, name: str) -> list[int]:
+        """Of the driver: its JVM, or one of the workers of that."""
+        parents: dict[int, tuple[int, str]] = {}
+        for path in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError, ValueError, IndexError):
+                stat = (path / "stat").read_text().rpartition(")")[2].split()
+                parents[int(path.name)] = (int(stat[1]), (path / "cmdline").read_text())
+
+        def is_below(pid: int) -> bool:
+            while pid in parents and pid != self.process.pid:
+                pid = parents[pid][0]
+            return pid == self.process.pid
+
+        mine = {pid: line for pid, (_, line) in parents.items() if pid != self.process.pid and is_below(pid)}
+        if name == "jvm":
+            return [pid for pid, line in mine.items() if "SparkSubmit" in line][:1]
+        workers = [pid for pid, line in mine.items() if "pyspark" in line and "daemon" in line]
+        return [self._dice.choice(workers)] if workers else []
+
+    def _start(self, point: str) -> subprocess.Popen[bytes]:
+        self.starts += 1
+        most = self._dice.choice([20, 50, 100, 300])
+        file = str(self._folder / "numbers.yaml")
+        with (self._folder / "run.log").open("ab") as out:
+            return subprocess.Popen(
+                [sys.executable, "-m", "leafcuttr", "spark", "run", file, "--set", f"most={most}"],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                env=clean_environ({VARIABLE: point} if point else None),
+                start_new_session=True,
+            )
+
+
+@contextmanager
+def producing(address: str) -> Iterator[None]:
+    """Numbered records come all the time, whatever becomes of the broker."""
+    ended = threading.Event()
+
+    def run() -> None:
+        producer = Producer({"bootstrap.servers": address, "enable.idempotence": True, "linger.ms": 5})
+        number = 0
+        while not ended.is_set():
+            for partition in range(PARTITIONS):
+                with suppress(BufferError):
+                    producer.produce(
+                        "numbers", b"%d-%d" % (partition, number), b"key-%d" % partition, partition=partition
+                    )
+            number += 1
+            producer.poll(0)
+            ended.wait(0.05)
+        producer.flush(60)
+
+    thread = threading.Thread(target=run, name="producer")
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def plan(dice: random.Random, kills: int) -> list[Victim]:
+    """Each point once at least, where there are so many kills; and each of the four at random."""
+    steps = [Victim("driver", point) for point in DRIVER] + [Victim("worker", point) for point in WORKER]
+    steps += [Victim("broker"), Victim("worker"), Victim("jvm"), Victim("driver")]
+    while len(steps) < kills:
+        name = dice.choice(["driver", "driver", "driver", "worker", "jvm", "broker"])
+        points = {"driver": DRIVER, "worker": WORKER}.get(name, ())
+        steps.append(Victim(name, dice.choice(points) if points and dice.random() < 0.5 else ""))
+    dice.shuffle(steps)
+    return steps[:kills]
+
+
+def by_key(found: list[list[bytes]]) -> list[list[bytes]]:
+    """The records of each key, in the order of the partition that they are all in."""
+    values = [value for partition in found for value in partition]
+    return [[value for value in values if value.startswith(b"%d-" % key)] for key in range(PARTITIONS)]
+
+
+@pytest.mark.timeout(3 * 3600)
+def test_nothing_is_lost_or_comes_twice(tmp_path: Path, request: pytest.FixtureRequest, seed: int) -> None:
+    kills = request.config.getoption("--kills") or 20
+    dice = random.Random(seed)
+    began = time.monotonic()
+    with Cluster(tmp_path / "broker") as broker:
+        librdkafka.create(broker.address, "numbers", PARTITIONS)
+        for topic, partitions in TARGETS.items():
+            librdkafka.create(broker.address, topic, partitions)
+        (tmp_path / "numbers.yaml").write_text(FILE.replace("ADDRESS", broker.address))
+        with Run(tmp_path, dice) as run, producing(broker.address):
+            run.goes_on()
+            for number, victim in enumerate(plan(dice, kills)):
+                threading.Event().wait(dice.uniform(0, 2))
+                if victim.name == "broker":
+                    broker.kill()
+                else:
+                    run.kill(victim)
+                run.goes_on()
+                print(
+                    f"{number + 1}: {victim}, {time.monotonic() - began:.0f} s, batch {run.done}", flush=True
+                )
+            # Without the producer: it ends with what is there.
+        with Run(tmp_path, dice) as run:
+            wanted = committed_records(broker.address, "numbers", PARTITIONS)
+            odd = [[value for value in some if int(value.partition(b"-")[2]) % 2] for some in wanted]
+            until(
+                lambda: is_there(broker.address, "copied", sum(map(len, wanted)), run),
+                "all of them",
+                seconds=PATIENCE_S,
+                pause=1.0,
+            )
+            assert run.stop() == 0, run.log
+        assert min(map(len, wanted)) > 10
+        check(by_key(committed_records(broker.address, "copied", TARGETS["copied"])), wanted, "key")
+        check(by_key(committed_records(broker.address, "odd", TARGETS["odd"])), odd, "key")
+    seconds = time.monotonic() - began
+    print(
+        f"{kills} kills in {seconds:.0f} s, {kills / seconds * 3600:.0f} an hour; {sum(map(len, wanted))} records, "
+        "each once and those of a key in their order"
+    )
+
+
+def is_there(address: str, topic: str, count: int, run: Run) -> bool:
+    if run.process.poll() is not None:
+        run.process = run._start("")
+    try:
+        return sum(map(len, committed_records(address, topic, TARGETS[topic]))) >= count
+    except (AssertionError, KafkaException):
+        return False
+
+
+def test_the_plan_has_each_point() -> None:
+    found = plan(random.Random(1), 20)
+    assert {victim.point for victim in found} >= {*DRIVER, *WORKER}
+    assert {victim.name for victim in found} == {"driver", "worker", "jvm", "broker"}
+
+
+def test_the_checker_sees_what_is_wrong() -> None:
+    wanted = [[b"0-1", b"0-2"], [b"1-1"], [b"2-1"]]
+    check(by_key([[b"0-1", b"2-1", b"0-2"], [b"1-1"]]), wanted, "key")
+    for found, what in (
+        ([[b"0-1", b"2-1"], [b"1-1"]], "key 0: 1 are lost"),
+        ([[b"0-1", b"2-1", b"0-2", b"0-2"], [b"1-1"]], "key 0: 1 come twice"),
+        ([[b"0-2", b"2-1", b"0-1"], [b"1-1"]], "key 0: their order"),
+    ):
+        with pytest.raises(AssertionError, match=what):
+            check(by_key(found), wanted, "key")
