@@ -31,7 +31,8 @@ HIDDEN: Final = "_lc_"
 RECORD_COLUMNS: Final = ("key", "headers", RECORD_TIME)
 """Columns of the record: of two joined rows those of the left stay."""
 
-SourceColumns: TypeAlias = Callable[[str, Source, Pipeline, Wrong], Columns]
+SourceColumns: TypeAlias = Callable[[str, Source, Pipeline, Wrong, Wrong], Columns]
+"""The last two say what is wrong, and what is only noted."""
 
 
 @dataclass(slots=True)
@@ -41,8 +42,8 @@ class Checked:
     frames: dict[str, Columns] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
 
-    def wrong_at(self, line: int, part: str) -> Wrong:
-        return lambda what: self.faults.append(Fault(line, part, what))
+    def wrong_at(self, line: int, part: str, *, note: bool = False) -> Wrong:
+        return lambda what: self.faults.append(Fault(line, part, what, note))
 
 
 def columns_of(pipeline: Pipeline, sources: SourceColumns | None = None) -> dict[str, Columns]:
@@ -57,7 +58,8 @@ def check_columns(pipeline: Pipeline, sources: SourceColumns | None = None) -> C
     checked = Checked()
     for name, source in pipeline.sources.items():
         wrong = checked.wrong_at(source.line, f"sources.{name}")
-        columns = (sources or source_columns)(name, source, pipeline, wrong)
+        note = checked.wrong_at(source.line, f"sources.{name}", note=True)
+        columns = (sources or source_columns)(name, source, pipeline, wrong, note)
         _check_source(source, columns, wrong)
         checked.frames[name] = columns
     for step in pipeline.steps:

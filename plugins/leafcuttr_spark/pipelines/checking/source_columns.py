@@ -1,10 +1,14 @@
-"""The columns of sources: from declared columns, and from schemas where they are there."""
+"""The columns of sources: from declared columns, and from schemas of files and registries where they can be read.
 
+A registry that does not answer within seconds, or has no schema yet, is noted: the columns are unknown then.
+"""
+
+from pathlib import Path
 from typing import Final
 
 from leafcuttr_spark.pipelines.checking import types
 from leafcuttr_spark.pipelines.checking.expressions import Columns, Wrong
-from leafcuttr_spark.pipelines.checking.types import DdlError, SqlType, parse_ddl
+from leafcuttr_spark.pipelines.checking.types import DdlError, SqlType, parse_ddl, parse_type
 from leafcuttr_spark.pipelines.model import RECORD_TIME, Decoding, FileOrigin, Pipeline, Source, TopicOrigin
 
 _PARTS: Final = {
@@ -16,16 +20,25 @@ _PARTS: Final = {
     "headers": types.HEADERS,
 }
 """Types of the parts of a record, as the data source has them."""
+_LARGEST: Final = 16 << 20
+"""Bytes of a schema."""
+_SOON: Final = {
+    "schema.registry.http.connect.timeout.ms": "3000",
+    "schema.registry.http.read.timeout.ms": "5000",
+    "schema.registry.max.retries": "0",
+}
+"""A check does not wait for a registry that is away."""
 _WHOLE: Final = {"bytes": types.BINARY, "text": types.STRING}
 
 
-def source_columns(name: str, source: Source, pipeline: Pipeline, wrong: Wrong) -> Columns:
+def source_columns(name: str, source: Source, pipeline: Pipeline, wrong: Wrong, note: Wrong) -> Columns:
     """The columns of a source, in order; open where its schema is not known. What is wrong is said."""
     origin = source.origin
     if isinstance(origin, FileOrigin):
         return _of_files(origin, wrong)
-    key = _of_key(origin, wrong)
-    value = _of_value(origin, wrong)
+    schemas = _Schemas(origin, pipeline, wrong, note)
+    key = _of_key(origin, schemas)
+    value = _of_value(origin, schemas)
     parts = [(column, _PARTS[part]) for column, part in origin.columns.items()]
     time = [(RECORD_TIME, types.TIMESTAMP)] if source.time is None and source.watermark_ms is not None else []
     return Columns((*key, *value.items, *parts, *time), value.is_open)
@@ -39,31 +52,87 @@ def _of_files(origin: FileOrigin, wrong: Wrong) -> Columns:
     return _ddl(origin.schema, "file.schema", wrong)
 
 
-def _of_key(origin: TopicOrigin, wrong: Wrong) -> list[tuple[str, SqlType | None]]:
+def _of_key(origin: TopicOrigin, schemas: "_Schemas") -> list[tuple[str, SqlType | None]]:
     decoding = origin.key
     if decoding.format == "none":
         return []
     name = decoding.as_ or "key"
-    if decoding.format in _WHOLE:
-        return [(name, _WHOLE[decoding.format])]
-    fields = _fields(decoding, "key", wrong)
-    return [(name, None if fields.is_open else SqlType("struct", fields.items))]
+    return [(name, _WHOLE.get(decoding.format) or schemas.type_of(decoding, "key"))]
 
 
-def _of_value(origin: TopicOrigin, wrong: Wrong) -> Columns:
+def _of_value(origin: TopicOrigin, schemas: "_Schemas") -> Columns:
     decoding = origin.value
-    if decoding.format in _WHOLE:
-        return Columns(((decoding.as_ or "value", _WHOLE[decoding.format]),))
-    fields = _fields(decoding, "value", wrong)
-    if decoding.as_ is None:
-        return fields
-    return Columns(((decoding.as_, None if fields.is_open else SqlType("struct", fields.items)),))
+    type_ = _WHOLE.get(decoding.format) or schemas.type_of(decoding, "value")
+    if decoding.as_ is not None:
+        return Columns(((decoding.as_, type_),))
+    if type_ is None:
+        return Columns(is_open=True)
+    return Columns(type_.parts) if type_.name == "struct" else Columns((("value", type_),))
 
 
-def _fields(decoding: Decoding, key: str, wrong: Wrong) -> Columns:
-    if decoding.columns is not None:
-        return _ddl(decoding.columns, f"{key}.columns", wrong)
-    return Columns(is_open=True)
+class _Schemas:
+    """The types of keys and values that have a schema."""
+
+    def __init__(self, origin: TopicOrigin, pipeline: Pipeline, wrong: Wrong, note: Wrong) -> None:
+        self._origin = origin
+        self._pipeline = pipeline
+        self._wrong = wrong
+        self._note = note
+
+    def type_of(self, decoding: Decoding, part: str) -> SqlType | None:
+        """None where it cannot be known."""
+        if decoding.columns is not None:
+            columns = _ddl(decoding.columns, f"{part}.columns", self._wrong)
+            return None if columns.is_open else SqlType("struct", columns.items)
+        schema = None
+        if decoding.schema is not None:
+            schema = self._read(decoding.schema, part)
+            if schema is None:
+                return None
+        elif self._pipeline.registry is None or (decoding.subject is None and len(self._origin.topics) != 1):
+            return None  # the graph's check says so
+        return self._planned(decoding, part, schema)
+
+    def _read(self, path: Path, part: str) -> bytes | None:
+        try:
+            with path.open("rb") as opened:
+                data = opened.read(_LARGEST + 1)
+        except OSError as error:
+            self._wrong(f"{part}.schema: {path}: {error.strerror}")
+            return None
+        if len(data) > _LARGEST:
+            self._wrong(f"{part}.schema: {path} is larger than {_LARGEST >> 20} MiB")
+            return None
+        return data
+
+    def _planned(self, decoding: Decoding, part: str, schema: bytes | None) -> SqlType | None:
+        try:
+            from leafcuttr_spark.formats.decoding import plan_format
+            from leafcuttr_spark.formats.options import FormatName, FormatOptions
+            from leafcuttr_spark.formats.types import ddl
+            from leafcuttr_spark.options import OptionError
+        except ImportError:
+            return None  # numpy and pyarrow are of the extra; what needs no schema is checked without them
+        options = FormatOptions(
+            FormatName(decoding.format),
+            schema=schema,
+            subject=decoding.subject,
+            message=decoding.message,
+            registry={**_SOON, **(self._pipeline.registry or {})},
+        )
+        try:
+            return parse_type(ddl(plan_format(options, part, self._origin.topics).type))
+        except OptionError as error:
+            say = self._wrong if schema is not None else self._note
+            say(f"{part}: {_one_line(str(error))}")
+        except DdlError:
+            pass
+        return None
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 300 else f"{line[:297]}..."
 
 
 def _ddl(text: str, key: str, wrong: Wrong) -> Columns:

@@ -125,7 +125,7 @@ MERGES = "a: &a {k0: 1}\n" + "".join(
             f"this is nested more than {DEEPEST} deep",
         ),
         (
-            "[" + "x, " * 30_000 + "]",
+            "[" + "x, " * 20_001 + "]",
             f"these are more than {MOST_NODES} values, those of aliases counted each time",
         ),
     ],
