@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The plugin for Spark beside Spark's own Kafka connector, in one session; it ends with 1 where something is slower than
-it has to be.
+"""The plugin for Spark beside Spark's own Kafka connector, in one session; it ends with 1 where something is slower
+than it has to be.
 
   spark.py [--rounds N] [--records N] [--size BYTES] [--only NAMES] [--cores N] [--memory 2g]
 
-Both read the same topic of a broker of LeafCuttr, in turn, the other one first in every second round; the first round is
-dropped. A line has the median seconds of each, and the median of the ratios of pairs, which a busy machine changes
+Both read the same topic of a broker of LeafCuttr, in turn, the other one first in every second round; the first round
+is dropped. A line has the median seconds of each, and the median of the ratios of pairs, which a busy machine changes
 least.
 
 `batch`      a batch read, all columns aggregated

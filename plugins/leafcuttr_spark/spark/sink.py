@@ -51,6 +51,9 @@ def _nothing(this: MicroBatch, written: Mapping[TopicPartition, int]) -> None:
 
 _WRITTEN_DDL: Final = "topic string, partition int, records bigint"
 
+_UNKNOWN: Final = "unknown"
+"""The query of a batch of Spark Connect, which does not say it."""
+
 
 class SecondAttemptError(PluginError):
     """A task of a transaction ran more than once."""
@@ -72,10 +75,11 @@ class TopicSink:
         """Write it, and call `flushed` once all records are acknowledged and before they are committed: what that
         raises aborts the transaction and fails the batch. It is not called for a batch that is skipped."""
         spark = frame.sparkSession
-        this = micro_batch(spark, batch)
         if not self._options.exactly_once:
+            this = micro_batch(spark, batch) if is_local(spark) else MicroBatch(_UNKNOWN, batch, "")
             flushed(this, _write(frame, self._options, None))
             return
+        this = micro_batch(spark, batch)
         try:
             owner = self._owner_of(spark, this)
             if is_done(this, self._last):
@@ -164,6 +168,7 @@ def _in_transaction(
 
 
 def _check_session(spark: "SparkSession") -> None:
+    _check_local(spark)
     if str(spark.sparkContext.getConf().get("spark.speculation", "false")).lower() == "true":
         raise OptionError(
             "spark.speculation is true: a second copy of a task would spoil the transaction; set it to false, or"
@@ -171,8 +176,23 @@ def _check_session(spark: "SparkSession") -> None:
         )
 
 
+def _check_local(spark: "SparkSession") -> None:
+    if not is_local(spark):
+        raise OptionError(
+            "Spark Connect does not say which query and stages a batch has, which a transaction needs to know: choose"
+            " delivery=at-least-once, or a session that is not remote"
+        )
+
+
+def is_local(spark: "SparkSession") -> bool:
+    """Whether its JVM can be called, which that of Spark Connect cannot."""
+    return hasattr(spark, "_jvm")
+
+
 def micro_batch(spark: "SparkSession", batch: int) -> MicroBatch:
-    """Within a function of `foreachBatch`: which batch of which query it is. Raises OptionError elsewhere."""
+    """Within a function of `foreachBatch`: which batch of which query it is. Raises OptionError elsewhere, and with
+    Spark Connect."""
+    _check_local(spark)
     query = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
     if query is None:
         raise OptionError("TopicSink is for writeStream.foreachBatch; write_topics writes a batch")
@@ -204,13 +224,19 @@ def _digest(lines: list[str]) -> str:
 def _write(frame: "DataFrame", options: SinkOptions, shared: SharedTransaction | None) -> Written:
     """One job. With a transaction all rows of a partition go to one task."""
     rows = _with_partitions(_columns(frame, options), options)
-    if shared is not None:
-        rows = _one_task_a_partition(rows, options)
+    if shared is None:
+        return _told(rows.mapInArrow(partial(_write_task, options, None), _WRITTEN_DDL))
+    rows = _one_task_a_partition(rows, options)
     context = frame.sparkSession.sparkContext
     before = _jobs(context)
-    told = rows.mapInArrow(partial(_write_task, options, shared), _WRITTEN_DDL).collect()
-    if shared is not None:
-        _check_stages(context, _jobs(context) - before)
+    written = _told(rows.mapInArrow(partial(_write_task, options, shared), _WRITTEN_DDL))
+    _check_stages(context, _jobs(context) - before)
+    return written
+
+
+def _told(tasks: "DataFrame") -> Written:
+    """What the tasks tell, which run by this."""
+    told = tasks.collect()
     written: Written = {}
     for row in told:
         partition = TopicPartition(row["topic"], row["partition"])

@@ -89,6 +89,18 @@ def test_the_context_of_an_id_is_that_of_a_subject(server: ScriptedRegistry) -> 
     ]
 
 
+def test_another_form_of_a_text(server: ScriptedRegistry) -> None:
+    registry = registry_at(server)
+    assert registry.formatted(7, "serialized") == '"int"'
+    assert registry.formatted(7, "serialized", ":.far:") == '"int"'
+    assert server.paths() == [
+        "/schemas/ids/7?format=serialized",
+        "/schemas/ids/7?format=serialized&subject=%3A.far%3A",
+    ]
+    with pytest.raises(SchemaNotFoundError):
+        registry.formatted(8, "serialized")
+
+
 def test_a_guid_is_requested_once(server: ScriptedRegistry) -> None:
     registry = registry_at(server)
     for _ in range(2):
