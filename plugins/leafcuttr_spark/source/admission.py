@@ -1,4 +1,5 @@
-"""How much of what there is one batch of a stream gets. Without I/O; the time is given."""
+"""How much of what there is one batch of a stream gets, and what it gets where there is nothing. Without I/O; the time
+is given."""
 
 import math
 from collections.abc import Mapping
@@ -44,4 +45,25 @@ class Patience:
         if there >= self._minimum or now - self._last >= self._delay_s:
             self._last = now
             return False
+        return True
+
+
+class Idleness:
+    """When a stream that has no records moves event time on by itself, so that it does not hold the watermark of others
+    back: once nothing has come for `idle_s`, and again each time that this has passed."""
+
+    def __init__(self, idle_s: float | None) -> None:
+        self._idle_s = idle_s
+        self._since: float | None = None
+
+    def tick(self, has_records: bool, now: float) -> bool:
+        """Whether it is time to, `now` (seconds of a clock that does not go back)."""
+        if self._idle_s is None:
+            return False
+        if has_records or self._since is None:
+            self._since = now
+            return False
+        if now - self._since < self._idle_s:
+            return False
+        self._since = now
         return True

@@ -4,7 +4,8 @@
 
 `offsets` has the form of Spark's Kafka connector and can be given as `startingOffsets`. `topics` are the ids of the
 topics, without which one that was deleted and created anew would be taken for the old one; a cluster before Kafka 2.8
-has none.
+has none. `tick` is there once the source had no records for a while: the time, in ms since 1970, to which it has moved
+event time instead.
 """
 
 import base64
@@ -22,6 +23,8 @@ class Positions(NamedTuple):
 
     offsets: Mapping[TopicPartition, int]
     topic_ids: Mapping[str, str]
+    tick_ms: int | None = None
+    """To which event time was moved last without a record."""
 
     def as_json(self) -> dict[str, Any]:
         """As Spark keeps it, always in the same order: it compares texts."""
@@ -29,7 +32,8 @@ class Positions(NamedTuple):
         for partition in sorted(self.offsets):
             offsets.setdefault(partition.topic, {})[str(partition.partition)] = self.offsets[partition]
         ids = {topic: self.topic_ids[topic] for topic in offsets if topic in self.topic_ids}
-        return {"version": VERSION, "offsets": offsets, "topics": ids}
+        tick = {} if self.tick_ms is None else {"tick": self.tick_ms}
+        return {"version": VERSION, "offsets": offsets, "topics": ids, **tick}
 
 
 def positions_of(kept: Any) -> Positions:
@@ -45,7 +49,9 @@ def positions_of(kept: Any) -> Positions:
             for topic, numbers in kept["offsets"].items()
             for number, offset in numbers.items()
         }
-        return Positions(offsets, {str(topic): str(one) for topic, one in kept["topics"].items()})
+        tick = kept.get("tick")
+        ids = {str(topic): str(one) for topic, one in kept["topics"].items()}
+        return Positions(offsets, ids, None if tick is None else int(tick))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, OptionError):
             raise

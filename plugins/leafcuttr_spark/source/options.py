@@ -142,6 +142,15 @@ OPTIONS: Final = (
         "A stream waits until there are so many, or until `maxTriggerDelay` is over.",
         Query.STREAM,
     ),
+    Option(
+        "idleAfter",
+        "time with its unit",
+        "",
+        "A stream that had no records for so long gives a row with the time of the clock as `timestamp` and null in"
+        " all other columns, and another one each time that this has passed. It moves the watermark, so that a source"
+        " without records does not hold it; the query filters it out behind its watermark. Not of Spark's connector.",
+        Query.STREAM,
+    ),
     Option("maxTriggerDelay", "time with its unit", "15m", "See `minOffsetsPerTrigger`.", Query.STREAM),
     Option(
         "kafka.isolation.level",
@@ -231,6 +240,7 @@ class SourceOptions:
     max_offsets: int | None = None
     min_offsets: int | None = None
     max_delay_s: float = 900.0
+    idle_s: float | None = None
     committed: bool = True
     check_crcs: bool = True
     fetch_bytes: int = 4 << 20
@@ -318,6 +328,7 @@ def source_options(given: Mapping[str, Any], query: Query) -> SourceOptions:
         max_offsets=maximum,
         min_offsets=minimum,
         max_delay_s=delay / 1000,
+        idle_s=_idle(values),
         committed=values.one_of(
             "kafka.isolation.level", "read_committed", ("read_committed", "read_uncommitted")
         )
@@ -326,6 +337,15 @@ def source_options(given: Mapping[str, Any], query: Query) -> SourceOptions:
         fetch_bytes=values.positive("kafka.max.partition.fetch.bytes") or 4 << 20,
         poll_timeout_s=(values.positive("kafkaConsumer.pollTimeoutMs") or 120_000) / 1000,
     )
+
+
+def _idle(values: Values) -> float | None:
+    if not values.has("idleAfter"):
+        return None
+    idle = milliseconds(values.text("idleAfter"))
+    if not idle:
+        raise values.wrong("idleAfter", "a time with its unit, such as 30s, above 0")
+    return idle / 1000
 
 
 def _subscription(values: Values) -> Subscription:

@@ -56,6 +56,16 @@ def row_plan(options: RowOptions) -> RowPlan:
     )
 
 
+def tick_row(plan: RowPlan, tick_ms: int) -> pa.RecordBatch:
+    """The one row of a source that moves event time on without a record: the time, and null."""
+    schema = plan.schema
+    columns = [
+        pa.array([tick_ms * 1000], field.type) if field.name == "timestamp" else pa.nulls(1, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
 class Fields(NamedTuple):
     """What is decoded of some records; None where nothing needs it."""
 

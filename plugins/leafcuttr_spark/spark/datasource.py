@@ -22,14 +22,14 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from leafcuttr_spark.options import OptionError, Query
-from leafcuttr_spark.source.admission import Patience, admitted
+from leafcuttr_spark.source.admission import Idleness, Patience, admitted
 from leafcuttr_spark.source.cluster import ClusterView
 from leafcuttr_spark.source.losses import Span, next_positions, reporter, spans_between
 from leafcuttr_spark.source.offsets import Positions, positions_of
 from leafcuttr_spark.source.options import SourceOptions, row_options, source_options
 from leafcuttr_spark.source.ranges import divided
 from leafcuttr_spark.source.reading import read_span
-from leafcuttr_spark.source.rows import RowMaker, RowPlan, row_plan
+from leafcuttr_spark.source.rows import RowMaker, RowPlan, row_plan, tick_row
 from leafcuttr_spark.source.starting import first_offsets, last_offsets
 from leafcuttr_spark.spark.peers import peer_of
 
@@ -44,6 +44,14 @@ class SpanPartition(InputPartition):
     def __init__(self, span: Span) -> None:
         super().__init__(span)
         self.span = span
+
+
+class TickPartition(InputPartition):
+    """One row without a record, by which event time goes on."""
+
+    def __init__(self, tick_ms: int) -> None:
+        super().__init__(tick_ms)
+        self.tick_ms = tick_ms
 
 
 class TopicSource(DataSource):
@@ -104,6 +112,8 @@ class _Reader:
         return [SpanPartition(span) for span in found]
 
     def rows(self, partition: Any) -> "Iterator[pa.RecordBatch]":
+        if isinstance(partition, TickPartition):
+            return iter((tick_row(self.plan, partition.tick_ms),))
         if not isinstance(partition, SpanPartition):
             # Where there are no partitions at all Spark makes one, of nothing.
             return iter(())
@@ -137,6 +147,7 @@ class StreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._last: Positions | None = None
         """With the trigger AvailableNow: where the stream ends."""
         self._patience = Patience(options.min_offsets, options.max_delay_s)
+        self._idleness = Idleness(options.idle_s)
 
     def initialOffset(self) -> dict[str, Any]:
         cluster = self.cluster()
@@ -167,7 +178,10 @@ class StreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow)
         ):
             return start
         maximum = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return Positions(admitted(first.offsets, now.offsets, maximum), now.topic_ids).as_json()
+        ends = admitted(first.offsets, now.offsets, maximum)
+        is_idle = self._last is None and self._idleness.tick(ends != first.offsets, time.monotonic())
+        tick_ms = time.time_ns() // 1_000_000 if is_idle else before.tick_ms
+        return Positions(ends, now.topic_ids, tick_ms).as_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         return (self._last or self._now()).as_json()
@@ -178,7 +192,12 @@ class StreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow)
         there = cluster.subscribed(self.options.subscription)
         begins = cluster.begins(one for one in after.offsets if one in set(there.partitions))
         report = reporter(self.options.fail_on_data_loss)
-        return self.tasks(spans_between(before, after, begins, there.topic_ids, report))
+        found: list[InputPartition] = [
+            *self.tasks(spans_between(before, after, begins, there.topic_ids, report))
+        ]
+        if after.tick_ms is not None and after.tick_ms != before.tick_ms:
+            found.append(TickPartition(after.tick_ms))
+        return found
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         return self.rows(partition)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from leafcuttr_sdk.types import TopicPartition
 from leafcuttr_spark.options import OptionError
-from leafcuttr_spark.source.admission import Patience, admitted
+from leafcuttr_spark.source.admission import Idleness, Patience, admitted
 from leafcuttr_spark.source.losses import DataLossError, Span, next_positions, reporter, spans_between
 from leafcuttr_spark.source.offsets import Positions, id_text, positions_of
 from leafcuttr_spark.source.ranges import divided
@@ -51,6 +51,16 @@ def test_what_is_none_of_ours_is_refused(kept: object) -> None:
 def test_a_later_version_is_said() -> None:
     with pytest.raises(OptionError, match="a later LeafCuttr"):
         positions_of({"version": 2})
+
+
+def test_the_time_that_a_source_without_records_has_come_to_is_kept() -> None:
+    kept = Positions({A0: 5}, {}, tick_ms=1_700_000_000_000)
+    assert kept.as_json()["tick"] == 1_700_000_000_000
+    assert positions_of(kept.as_json()) == kept
+    assert "tick" not in Positions({A0: 5}, {}).as_json()
+    assert positions_of(Positions({A0: 5}, {}).as_json()).tick_ms is None
+    with pytest.raises(OptionError):
+        positions_of({**kept.as_json(), "tick": "soon"})
 
 
 def test_ids_of_topics() -> None:
@@ -175,6 +185,17 @@ def test_admission(sizes: list[tuple[int, int]], maximum: int | None) -> None:
 
 def test_admission_is_in_proportion() -> None:
     assert admitted({A0: 0, A1: 100, B0: 7}, {A0: 300, A1: 200, B0: 7}, 40) == {A0: 30, A1: 110, B0: 7}
+
+
+def test_a_source_is_idle_once_nothing_has_come_for_a_while_and_again_each_time_that_has_passed() -> None:
+    idleness = Idleness(10.0)
+    said = [idleness.tick(False, now) for now in (100.0, 109.9, 110.0, 110.1, 119.9, 120.0)]
+    assert said == [False, False, True, False, False, True]
+    assert not idleness.tick(True, 125.0)
+    assert not idleness.tick(False, 130.0), "ten seconds since the last tick, five since the last record"
+    assert idleness.tick(False, 135.0)
+    never = Idleness(None)
+    assert not any(never.tick(False, now) for now in (0.0, 1e9))
 
 
 def test_patience() -> None:

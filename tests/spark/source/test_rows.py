@@ -12,7 +12,7 @@ from leafcuttr.wire.records import Record, encode_batch
 from leafcuttr_sdk.types import TopicPartition
 from leafcuttr_spark.codec.decoding import Wanted, decode
 from leafcuttr_spark.source.options import row_options
-from leafcuttr_spark.source.rows import DecodeError, RowMaker, RowPlan, row_plan
+from leafcuttr_spark.source.rows import DecodeError, RowMaker, RowPlan, row_plan, tick_row
 
 ORDERS = TopicPartition("orders", 3)
 ALL = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
@@ -114,3 +114,14 @@ def test_rows_of_many_fields_come_in_small_batches() -> None:
     found = list(RowMaker(made).batches(decode(batch, Wanted()), ORDERS))
     assert max(each.num_rows for each in found) == made.value.rows_at_once
     assert [row for each in found for row in each.column("offset").to_pylist()] == list(range(5000))
+
+
+def test_the_row_of_a_source_without_records_has_a_time_and_nothing_else() -> None:
+    columns = (*ALL, "error")
+    chosen = plan(columns, **{"value.format": "json", "value.schema": "id STRING, amount DOUBLE"})
+    batch = tick_row(chosen, 1_700_000_000_123)
+    assert batch.schema == chosen.schema
+    (row,) = batch.to_pylist()
+    assert row["timestamp"] == datetime(2023, 11, 14, 22, 13, 20, 123000, UTC)
+    assert {name for name, value in row.items() if value is not None} == {"timestamp"}
+    assert tick_row(plan(("value",)), 5).to_pylist() == [{"value": None}]

@@ -150,6 +150,13 @@ def test_how_much_a_batch_gets() -> None:
     assert (found.max_offsets, found.min_offsets, found.max_delay_s) == (100, 10, 90.0)
     refused("at most maxOffsetsPerTrigger, which is 9", maxOffsetsPerTrigger="9", minOffsetsPerTrigger="10")
     refused("a time with its unit", maxTriggerDelay="soon")
+
+
+def test_a_source_without_records_can_move_event_time_on() -> None:
+    assert options(idleAfter="30s").idle_s == 30
+    assert options().idle_s is None
+    refused("a time with its unit", idleAfter="soon")
+    refused("a time with its unit", idleAfter="0s")
     assert options(Query.BATCH, maxOffsetsPerTrigger="9").max_offsets == 9, (
         "accepted, as Spark's connector does"
     )
