@@ -2,8 +2,9 @@
 that it writes is what is in the one that it reads, each record once and those of a key in their order.
 
 The pipeline is the command `leafcuttr spark run` in a process of its own. Its driver is killed between any two steps of
-the commit and at random, a Python worker at its points and at random; the JVM and the broker at random. With each start
-batches have another size, so rows are cut in another way. A producer of librdkafka goes on all the time.
+the commit and at random, a Python worker at its points and at random; the JVM, an executor of a cluster of two, and the
+broker at random. With each start batches have another size, so rows are cut in another way. A producer of librdkafka
+goes on all the time.
 
 `--long` kills 20 times, `--kills` as often as one likes. `--crash-seed` repeats the plan of a run, not its timing.
 Spark and Java have to be there: `nox -s spark`.
@@ -39,9 +40,11 @@ PARTITIONS = 3
 PATIENCE_S = 240.0
 FILE = """
 pipeline: numbers
-variables: {most: 100}
+variables: {most: 100, master: "local[2]"}
 cluster: {bootstrap.servers: "ADDRESS"}
-session: {master: "local[2]", config: {spark.driver.memory: 512m, spark.sql.shuffle.partitions: 2}}
+session:
+  master: ${master}
+  config: {spark.driver.memory: 512m, spark.executor.memory: 512m, spark.sql.shuffle.partitions: 2}
 checkpoint: ./checkpoint
 trigger: {every: 100ms}
 limits: {records-per-batch: "${most}"}
@@ -58,6 +61,8 @@ sinks:
   all: {from: kept, topic: copied, key: key, value: {format: text, expression: value}}
   some: {from: odd, topic: odd, key: key, value: {format: text, expression: value}}
 """
+CLUSTER = "local-cluster[2,1,512]"
+"""Two executors of one core, each a process."""
 TARGETS = {"copied": 2, "odd": 1}
 
 pytestmark = [
@@ -125,6 +130,13 @@ class Run:
             self._end()
         elif victim.name == "driver":
             self.process.kill()
+        elif victim.name == "executor":
+            self._end()
+            self.process = self._start("", CLUSTER)
+            self.goes_on()
+            executors = self._descendants("executor")
+            assert len(executors) == 2, self.log
+            os.kill(self._dice.choice(executors), signal.SIGKILL)
         else:
             for pid in self._descendants(victim.name):
                 with suppress(ProcessLookupError):
@@ -166,16 +178,23 @@ class Run:
         mine = {pid: line for pid, (_, line) in parents.items() if pid != self.process.pid and is_below(pid)}
         if name == "jvm":
             return [pid for pid, line in mine.items() if "SparkSubmit" in line][:1]
+        if name == "executor":
+            # What starts one is a process with the same words.
+            found = [pid for pid, line in mine.items() if "CoarseGrainedExecutorBackend" in line]
+            return [pid for pid in found if not any(parents[other][0] == pid for other in found)]
         workers = [pid for pid, line in mine.items() if "pyspark" in line and "daemon" in line]
         return [self._dice.choice(workers)] if workers else []
 
-    def _start(self, point: str) -> subprocess.Popen[bytes]:
+    def _start(self, point: str, master: str = "local[2]") -> subprocess.Popen[bytes]:
         self.starts += 1
         most = self._dice.choice([20, 50, 100, 300])
         file = str(self._folder / "numbers.yaml")
         with (self._folder / "run.log").open("ab") as out:
             return subprocess.Popen(
-                [sys.executable, "-m", "leafcuttr", "spark", "run", file, "--set", f"most={most}"],
+                [
+                    *(sys.executable, "-m", "leafcuttr", "spark", "run", file),
+                    *("--set", f"most={most}", "--set", f"master={master}"),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
@@ -213,11 +232,11 @@ def producing(address: str) -> Iterator[None]:
 
 
 def plan(dice: random.Random, kills: int) -> list[Victim]:
-    """Each point once at least, where there are so many kills; and each of the four at random."""
+    """Each point once at least, where there are so many kills; and each of the processes at random."""
     steps = [Victim("driver", point) for point in DRIVER] + [Victim("worker", point) for point in WORKER]
-    steps += [Victim("broker"), Victim("worker"), Victim("jvm"), Victim("driver")]
+    steps += [Victim(name) for name in ("broker", "worker", "jvm", "driver", "executor")]
     while len(steps) < kills:
-        name = dice.choice(["driver", "driver", "driver", "worker", "jvm", "broker"])
+        name = dice.choice(["driver", "driver", "driver", "worker", "jvm", "executor", "broker"])
         points = {"driver": DRIVER, "worker": WORKER}.get(name, ())
         steps.append(Victim(name, dice.choice(points) if points and dice.random() < 0.5 else ""))
     dice.shuffle(steps)
@@ -285,7 +304,7 @@ def is_there(address: str, topic: str, count: int, run: Run) -> bool:
 def test_the_plan_has_each_point() -> None:
     found = plan(random.Random(1), 20)
     assert {victim.point for victim in found} >= {*DRIVER, *WORKER}
-    assert {victim.name for victim in found} == {"driver", "worker", "jvm", "broker"}
+    assert {victim.name for victim in found} == {"driver", "worker", "jvm", "executor", "broker"}
 
 
 def test_the_checker_sees_what_is_wrong() -> None:
