@@ -205,5 +205,6 @@ def test_a_broker_runs_it(tmp_path: Path) -> None:
     assert last is not None and last.state is RunState.STOPPED
 
 
-def test_the_page_runs(tmp_path: Path) -> None:
-    assert run_page("how-to/spark-pipelines.md", tmp_path) >= 9
+@pytest.mark.parametrize("page", ["how-to/spark-pipelines.md", "tutorial/spark.md"])
+def test_a_page_runs(page: str, tmp_path: Path) -> None:
+    assert run_page(page, tmp_path) >= 9
