@@ -127,8 +127,9 @@ def test_what_fails_is_one_line_without_secrets() -> None:
     pipeline = Pipeline("p", {}, secrets=Secrets(frozenset({"hush"})))
     assert module._line(ValueError("a hush\n  b"), pipeline) == "a *** b"
     assert module._line(ValueError(), pipeline) == "ValueError"
-    with pytest.raises(module.RunFailure, match=r"^no \*\*\*$"), module._failures(pipeline):
-        raise OptionError("no hush")
+    for error in (OptionError("no hush"), RuntimeError("no\nhush")):
+        with pytest.raises(module.RunFailure, match=r"^no \*\*\*$"), module._failures(pipeline):
+            raise error
 
 
 def test_signals_are_requests() -> None:

@@ -199,6 +199,7 @@ def test_a_broker_runs_it(tmp_path: Path) -> None:
         (row,) = until(rows, "all rows", seconds=PATIENCE_S, pause=0.2)
         assert (row["pipeline"], row["state"], row["restarts"]) == (pipe.name, "running", 0)
         assert row["memory_bytes"] > 100 << 20
+        assert "libjvm" not in Path(f"/proc/{broker.process.pid}/maps").read_text()
         assert pipe.amounts() == list(range(10, 50))
     # The clean stop of the broker has let it finish.
     last = read_status(folder / "checkpoint" / "leafcuttr" / "status.json")

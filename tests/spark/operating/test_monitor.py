@@ -60,7 +60,7 @@ def run(tmp_path: Path) -> Run:
 
 def batch(number: int, rows: int, read: int = 10, end: int = 10, **more: int) -> BatchProgress:
     sources = (SourceProgress({ONE: read, TWO: 5}, {ONE: end, TWO: 5}),)
-    return BatchProgress(number, rows, 100.0, 0.5, sources, **more)
+    return BatchProgress(number, rows, 100.0 if rows else 0.0, 0.5, sources, **more)
 
 
 def test_batches_are_counted_and_written(run: Run) -> None:

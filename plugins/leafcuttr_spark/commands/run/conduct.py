@@ -42,6 +42,7 @@ LOGGER: Final = logging.getLogger("leafcuttr.spark")
 STATUS: Final = "status.json"
 HISTORY: Final = "history.jsonl"
 
+_EXPECTED: Final = (OptionError, PipelineFaultsError, PipelineError, PluginError, BrokerError, OSError)
 _TURN_S: Final = 0.5
 _STOPPING_TURN_S: Final = 0.05
 
@@ -121,15 +122,10 @@ def _failures(pipeline: Pipeline) -> Iterator[None]:
         yield
     except RunFailure:
         raise
-    except (
-        EditError,
-        OptionError,
-        PipelineFaultsError,
-        PipelineError,
-        PluginError,
-        BrokerError,
-        OSError,
-    ) as error:
+    except Exception as error:
+        if not isinstance(error, _EXPECTED):
+            # As what py4j raises once the JVM was killed.
+            LOGGER.debug("the run of %s has failed", pipeline.name, exc_info=True)
         raise RunFailure(_exit_of(error), _line(error, pipeline)) from error
 
 
@@ -193,21 +189,29 @@ def _run(pipeline: Pipeline, monitor: RunMonitor, shown: Shown, stop: StopReques
     with ExitStack() as stack:
         _quieten_java()
         spark = session_of(pipeline)
-        stack.callback(spark.stop)
+        stack.callback(_if_it_can, spark.stop)
         listener = ProgressListener(pipeline.name, monitor.told)
         spark.streams.addListener(listener)
-        stack.callback(spark.streams.removeListener, listener)
+        stack.callback(_if_it_can, spark.streams.removeListener, listener)
         if stop.is_made:
             monitor.enter(RunState.STOPPED)
             return
         running = start(pipeline, spark)
-        stack.callback(running.stop)
+        stack.callback(_if_it_can, running.stop)
         monitor.enter(RunState.RUNNING)
         try:
             _watch(running, monitor, shown, stop)
         finally:
-            _last_words(running, monitor, shown)
+            _if_it_can(_last_words, running, monitor, shown)
         monitor.enter(RunState.STOPPED if stop.is_made else RunState.FINISHED)
+
+
+def _if_it_can(function: Callable[..., object], *arguments: object) -> None:
+    """At the end: where the JVM is gone there is nothing to do, and what was raised before counts."""
+    try:
+        function(*arguments)
+    except Exception:
+        LOGGER.debug("at the end of a run", exc_info=True)
 
 
 def _quieten_java() -> None:
@@ -236,7 +240,9 @@ def _last_words(running: Any, monitor: RunMonitor, shown: Shown) -> None:
     """Listeners are told a moment after the query has ended."""
     deadline = time.monotonic() + 2.0
     last = running.query.lastProgress
-    while last is not None and (monitor.status.batch or 0) < last.batchId and time.monotonic() < deadline:
+    while last is not None and time.monotonic() < deadline:
+        if monitor.status.batch is not None and monitor.status.batch >= last.batchId:
+            break
         shown.batches(monitor.tick(running.dead_letters), monitor.status)
         time.sleep(_STOPPING_TURN_S)
     shown.batches(monitor.tick(running.dead_letters), monitor.status)
