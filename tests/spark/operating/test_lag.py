@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from itertools import count
 
+from leafcuttr_sdk.batches import BatchBuilder
 from leafcuttr_sdk.blocking_peers import open_peer
+from leafcuttr_sdk.records import NewBatch
 from leafcuttr_sdk.types import TopicPartition
 from leafcuttr_spark.operating.lag import lag_s, oldest_ms
 from support import librdkafka
@@ -17,11 +19,13 @@ _NUMBERS = count()
 def test_the_oldest_record_at_or_behind_the_positions(live: LiveBroker) -> None:
     topic = f"ages-{next(_NUMBERS)}"
     librdkafka.create(live.address, topic, 3)
-    for partition in range(3):
-        for number in range(4):
-            time = 1000 * (partition + 1) + number
-            librdkafka.send(live.address, topic, [b"x"], timestamp=time, partition=partition)
     with open_peer({"bootstrap.servers": live.address}) as peer:
+        with peer.appender() as appender:
+            for partition in range(3):
+                builder = BatchBuilder()
+                for number in range(4):
+                    builder.add(b"x", 1000 * (partition + 1) + number)
+                appender.append([NewBatch(TopicPartition(topic, partition), builder.finish())])
 
         def oldest(*positions: int) -> int | None:
             given = {TopicPartition(topic, number): at for number, at in enumerate(positions) if at >= 0}
