@@ -4,11 +4,12 @@ Spark finds sources and state in a checkpoint by their places in the query, and 
 had. So these have to stay as they were:
 
 - the sources that are read, in their order in the query, and their kinds; a topic more is no harm, one less is;
-- the steps with state, in their order, with all that shapes their state: keys, windows, expressions, time limits;
+- the steps with state, in their order, with their names, which are in the state, and all that shapes it: keys,
+  windows, expressions, time limits;
 - the store of state.
 
-All other parts may change: steps without state, names, sinks, triggers, limits, the cluster's address. The fingerprint
-of those above is kept beside the checkpoint, as text that people can read.
+All other parts may change: steps without state, names of others, sinks, triggers, limits, the cluster's address. The
+fingerprint of those above is kept beside the checkpoint, as text that people can read.
 """
 
 import json
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from leafcuttr_spark.pipelines.model import Pipeline, Source
 
 VERSION: Final = 1
-
-_RESULT_ONLY: Final = frozenset({"as_"})
-"""Fields of a step with state that its state does not depend on: names of its result."""
 
 
 class Change(NamedTuple):
@@ -124,8 +122,7 @@ def _of_step(step: Step) -> dict[str, Any]:
     operation = step.operation
     found: dict[str, Any] = {"operation": type(operation).__name__.lower()}
     for field in fields(operation):
-        if field.name not in _RESULT_ONLY:
-            found[field.name.rstrip("_")] = _plain(getattr(operation, field.name))
+        found[field.name.rstrip("_")] = _plain(getattr(operation, field.name))
     return found
 
 
@@ -144,7 +141,7 @@ def _plain(value: Any) -> Any:
 
 
 def _of_list(what: str, before: list[dict[str, Any]], now: list[dict[str, Any]]) -> Iterator[Change]:
-    """By places: a name alone may change."""
+    """By places."""
     for place in range(max(len(before), len(now))):
         if place >= len(before):
             yield Change(f"{what} {now[place][what]}", "is new")
@@ -157,7 +154,9 @@ def _of_list(what: str, before: list[dict[str, Any]], now: list[dict[str, Any]])
 def _of_one(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Change]:
     part = f"{what} {now[what]}"
     kind = "kind" if what == "source" else "operation"
-    if before.get(kind) != now.get(kind):
+    # State is found by the name of its step; a source is found by its place alone.
+    is_other = what == "step" and before[what] != now[what]
+    if is_other or before.get(kind) != now.get(kind):
         yield Change(part, f"was {before[what]} ({before.get(kind)}) and is {now.get(kind)}")
         return
     for name in {**before, **now}:

@@ -11,6 +11,7 @@ import pytest
 from leafcuttr_spark.operating.fingerprint import (
     Change,
     Fingerprint,
+    _frames_in_order,
     changes_between,
     fingerprint_of,
     read_fingerprint,
@@ -108,9 +109,27 @@ def test_a_step_without_state_may_come_between() -> None:
     assert changes(replace(BASE, steps=steps)) == []
 
 
-def test_names_may_change() -> None:
+def test_names_of_steps_without_state_and_of_sources_may_change() -> None:
+    steps = [
+        Step("big", BASE.steps[0].operation, from_="bought"),
+        replace(BASE.steps[1], from_="big"),
+        *BASE.steps[2:],
+    ]
+    sources = {"bought": ORDERS, "payments": PAYMENTS, "customers": CUSTOMERS}
+    assert changes(replace(BASE, steps=steps, sources=sources)) == []
+
+
+def test_the_name_of_a_step_with_state_may_not() -> None:
     steps = [*BASE.steps[:3], replace(BASE.steps[3], name="sums")]
-    assert changes(replace(BASE, steps=steps, sinks={"out": Sink("sums", TopicTarget("totals"))})) == []
+    now = replace(BASE, steps=steps, sinks={"out": Sink("sums", TopicTarget("totals"))})
+    assert changes(now) == [Change("step sums", "was totals (aggregate) and is aggregate")]
+
+
+def test_what_two_sinks_need_is_there_once() -> None:
+    sinks = {name: Sink("totals", TopicTarget(name)) for name in "ab"}
+    assert fingerprint_of(replace(BASE, sinks=sinks)) == fingerprint_of(BASE)
+    one_by_one = list(_frames_in_order(replace(BASE, sinks=sinks), {step.name: step for step in BASE.steps}))
+    assert len(one_by_one) == len(set(one_by_one))
 
 
 @pytest.mark.parametrize(

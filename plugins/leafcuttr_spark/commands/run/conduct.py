@@ -187,7 +187,7 @@ def _run(pipeline: Pipeline, monitor: RunMonitor, shown: Shown, stop: StopReques
     from leafcuttr_spark.spark.progress import ProgressListener
 
     with ExitStack() as stack:
-        _quieten_java()
+        quieten_java()
         spark = session_of(pipeline)
         stack.callback(_if_it_can, spark.stop)
         listener = ProgressListener(pipeline.name, monitor.told)
@@ -214,7 +214,8 @@ def _if_it_can(function: Callable[..., object], *arguments: object) -> None:
         LOGGER.debug("at the end of a run", exc_info=True)
 
 
-def _quieten_java() -> None:
+def quieten_java() -> None:
+    """Let a JVM that is started after this say nothing that a person cannot use, unless its log is configured."""
     if "SPARK_SUBMIT_OPTS" not in os.environ and "SPARK_CONF_DIR" not in os.environ:
         file = Path(__file__).with_name("log4j2.properties").as_uri()
         os.environ["SPARK_SUBMIT_OPTS"] = f"-Dlog4j2.configurationFile={file}"
