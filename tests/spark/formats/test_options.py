@@ -50,6 +50,22 @@ def test_all_of_them(tmp_path: Path) -> None:
     assert not value(value_format="avro", value_id="payload", **REGISTRY).needs_headers
 
 
+def test_what_is_read_because_of_them() -> None:
+    """Headers, where they have the ids of what is decoded."""
+    for given, needed in (
+        ({}, (True, True, False)),
+        ({"value.format": "avro", **REGISTRY}, (True, True, True)),
+        ({"key.format": "avro", **REGISTRY}, (True, True, True)),
+        ({"value.format": "avro", "value.id": "payload", **REGISTRY}, (True, True, False)),
+        ({"value.format": "avro", "columns": "key", **REGISTRY}, (True, False, False)),
+        ({"columns": "keyBytes,headers"}, (True, False, True)),
+        ({"columns": "valueBytes"}, (False, True, False)),
+        ({"columns": "offset"}, (False, False, False)),
+    ):
+        found = source_options({**LEAST, **given}, Query.STREAM)
+        assert (found.needs_keys, found.needs_values, found.needs_headers) == needed, given
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -232,3 +232,67 @@ def test_unions_of_several_types_have_a_member_for_each() -> None:
         unclear_union(expanded(same.plain, same.defined))
         == "two members of a union are alike for Python: dict"
     )
+
+
+def test_symbols_and_names_that_a_reader_has_not() -> None:
+    """What is decided value by value: a symbol that is not the reader's, and two fields that may be meant."""
+    old: Any = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
+    new = {**old, "symbols": ["B", "C"]}
+    found = decoder(old, new).decode(binary(b"\x02", b"\x00"))
+    assert found.values.to_pylist() == ["B", None] and list(found.errors) == [1]
+    two = {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": "int"}],
+    }
+    one = {"type": "record", "name": "R", "fields": [{"name": "b", "aliases": ["a"], "type": "int"}]}
+    values = binary(b"\x02\x04")
+    assert decoder(two, one).decode(values) == slowly(decoder(two, one)).decode(values)
+
+
+@pytest.mark.parametrize("more", [b"\x00", b"\xff" * 8])
+def test_bytes_behind_the_last_field(more: bytes) -> None:
+    """Where records are read one by one, too."""
+    for schema, value in (("long", 5), ({"type": "array", "items": "int"}, [1, 2])):
+        data = written(schema, value)
+        found = decoder(schema).decode(binary(data, data + more))
+        assert found.values.to_pylist() == [value, None]
+        assert found.errors == {1: "it has bytes behind the last field of its schema"}
+
+
+def long(number: int) -> bytes:
+    return written("long", number)
+
+
+@pytest.mark.parametrize(
+    ("schema", "data"),
+    [
+        ("bytes", long(2**62)),
+        ("string", long(-1)),
+        ({"type": "array", "items": "int"}, long(2**62)),
+        ({"type": "array", "items": "int"}, long(-(2**62)) + long(2**62)),
+        ({"type": "map", "values": "int"}, long(2**40) + long(2**40)),
+        ({"type": "fixed", "name": "F", "size": 2**31 - 1}, b"\0"),
+        (["null", "int"], long(2)),
+        (["null", "int", "string"], long(-1)),
+    ],
+)
+def test_what_is_merely_claimed_is_not_made(schema: Any, data: bytes) -> None:
+    before = pa.default_memory_pool().max_memory()
+    found = decoder(schema).decode(binary(data, data))
+    assert found.errors.keys() == {0, 1}
+    assert pa.default_memory_pool().max_memory() - before < 1 << 20
+
+
+def test_values_of_ten_megabytes() -> None:
+    """One at a time becomes objects."""
+    schema = {"type": "array", "items": "string"}
+    large = written(schema, ["x" * 5_000_000, "y" * 5_000_000])
+    made = decoder(schema)
+    built: list[int] = []
+    build = made._pieces._build
+    made._pieces._build = lambda objects: (built.append(len(objects)), build(objects))[1]
+    found = made.decode(binary(large, large, written(schema, []), large[:-1]))
+    assert list(found.errors) == [3]
+    assert found.values.to_pylist()[:1] == [["x" * 5_000_000, "y" * 5_000_000]]
+    assert built == [1, 1, 1, 1]

@@ -72,12 +72,14 @@ GOOD = st.fixed_dictionaries(
 TEXTS = st.one_of(
     GOOD.map(lambda value: json.dumps(value, ensure_ascii=False)),
     GOOD.map(json.dumps),
+    GOOD.map(lambda value: json.dumps(value, indent="\t")),
     st.dictionaries(NAMES, VALUES, max_size=5).map(json.dumps),
     VALUES.map(json.dumps),
     st.sampled_from(
         ["", " ", "{}{}", "{} ", " {}", "{", "}", "{}\n{}", '{"a":1,"a":2}', '{"a":1}{"a":2}', "nul", "null", "{]}",
          '{"b":"\\ud800"}', '{"b":"\\u0000"}', '{"c":1e400}', '{"c":NaN}', '{"a":01}', '{"a":-0}', '{"a":1.0}',
-         '{"a":1e2}', '{"a":1,}', "{'a':1}", '{"b":"\t"}', '{"a":1}//', '{"f":[{},{}]}', '{"\\u0061":5}', "\ufeff{}"]
+         '{"a":1e2}', '{"a":1,}', "{'a':1}", '{"b":"\t"}', '{"a":1}//', '{"f":[{},{}]}', '{"\\u0061":5}', "\ufeff{}",
+         '{"g":NaN}', '{"g":[-Inf]}', '{"g":-Infinity }', '{"b":"NaN"}', '{"c":-Infinity}']
     ),
 )  # fmt: skip
 
@@ -97,11 +99,12 @@ def test_many_at_a_time_is_as_one_by_one(texts: list[str], broken: bool) -> None
     found.values.validate(full=True)
 
 
-@given(st.lists(GOOD, min_size=1, max_size=5))
+@given(st.lists(GOOD, min_size=1, max_size=5), st.sampled_from([None, 2]))
 @settings(max_examples=sampled(100), deadline=None)
-def test_plain_objects_are_read_many_at_a_time(rows: list[Any]) -> None:
+def test_plain_objects_are_read_many_at_a_time(rows: list[Any], indent: int | None) -> None:
     made = decoder(DDL)
-    values = binary(*(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") for row in rows))
+    texts = (json.dumps(row, ensure_ascii=False, indent=indent) for row in rows)
+    values = binary(*(text.encode("utf-8", "replace") for text in texts))
     assert made._fast(values).to_pylist() == slowly(DDL).decode(values).values.to_pylist()
 
 

@@ -55,6 +55,13 @@ def test_texts() -> None:
     ]
 
 
+@pytest.mark.parametrize("text", ['"', "\\", '\\"', '"\\n"', "\x1f", "é", ""])
+def test_a_text(text: str) -> None:
+    type_ = pa.struct([("a", pa.string())])
+    (made,) = json_writer(type_)(pa.array([{"a": text}], type_)).to_pylist()
+    assert json.loads(made) == {"a": text}
+
+
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_what_is_no_number(number: float) -> None:
     type_ = pa.struct([("a", pa.float64())])
