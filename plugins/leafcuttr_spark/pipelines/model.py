@@ -338,6 +338,8 @@ class Pipeline:
     file: Path | None = None
     """Where it was read from."""
     secrets: Secrets = field(default=Secrets(), compare=False, repr=False)
+    places: Mapping[tuple[str, str], int] = field(default_factory=dict, compare=False, repr=False)
+    """The lines of values in the file, by part and path: `("steps[0] (large)", "filter")`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(_linked(self.sources, self.steps)))

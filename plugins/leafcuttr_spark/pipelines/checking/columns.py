@@ -3,6 +3,7 @@
 There is one rule for each operation, a function of the operation and the columns of its inputs.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -25,6 +26,7 @@ from leafcuttr_spark.pipelines.model import (
     TopicTarget,
 )
 
+_PATH: Final = re.compile("[a-z][a-z.-]*: ")
 UNKNOWN: Final = Columns(is_open=True)
 HIDDEN: Final = "_lc_"
 """The start of the names of columns that pipelines have for themselves."""
@@ -116,8 +118,8 @@ def _twice(names: Iterable[str], why: str, wrong: Wrong) -> None:
 
 
 def within(key: str, wrong: Wrong) -> Wrong:
-    """What is wrong with the value of a key."""
-    return lambda what: wrong(f"{key}: {what}")
+    """What is wrong with the value of a key, or of one within it: the path to it, then what is wrong."""
+    return lambda what: wrong(f"{key}{'.' if _PATH.match(what) else ': '}{what}")
 
 
 def ddl(text: str, key: str, wrong: Wrong) -> Columns:
@@ -289,7 +291,7 @@ def _windowed(by: Sequence[str], window: op.Window | None, columns: Columns, wro
 
 def _aggregate(operation: op.Aggregate, inputs: Sequence[Columns], wrong: Wrong) -> Columns:
     columns = inputs[0]
-    front = _windowed(operation.by, operation.window, columns, wrong)
+    front = _windowed(operation.by, operation.window, columns, within("aggregate", wrong))
     made: list[tuple[str, SqlType | None]] = []
     by = {name.lower() for name in operation.by}
     for name, text in operation.columns.items():

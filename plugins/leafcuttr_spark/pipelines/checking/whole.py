@@ -16,8 +16,18 @@ def check_pipeline(pipeline: Pipeline) -> list[Fault]:
     # Where frames are unknown, what is said of their columns would only follow from it.
     found += check_columns(pipeline).faults
     hide = pipeline.secrets.hide
-    shown = [Fault(one.line, hide(one.part), hide(one.what), one.note) for one in found]
+    shown = [Fault(_line(one, pipeline), hide(one.part), hide(one.what), one.note) for one in found]
     return sorted(dict.fromkeys(shown), key=lambda fault: fault.line)
+
+
+def _line(fault: Fault, pipeline: Pipeline) -> int:
+    """The line of the value that a fault begins with the path of, else that of the part."""
+    path = fault.what.partition(": ")[0]
+    while path:
+        if (line := pipeline.places.get((fault.part, path))) is not None:
+            return line
+        path = path.rpartition(".")[0]
+    return fault.line or pipeline.places.get(("", fault.part), 0)
 
 
 def load_pipeline(

@@ -46,6 +46,8 @@ class Faults:
     variables: Variables
     folder: Path
     found: list[Fault] = field(default_factory=list)
+    places: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The lines of values, by part and path."""
 
     def add(self, fault: Fault) -> None:
         """Raises TooManyFaultsError once there are MOST_FAULTS."""
@@ -74,6 +76,7 @@ class At:
 
     def read(self, kind: "Kind", node: Node) -> Any:
         """What the kind makes of the node; WRONG, with the fault added, for what is not allowed."""
+        self.faults.places.setdefault((self.part, self.path), node.line)
         try:
             return kind.read(node, self)
         except WrongValueError as error:
@@ -346,6 +349,9 @@ class Named(Kind):
             raise WrongValueError(node.line, f"there is nothing in it; allowed: {self.words}")
         found = {}
         for key, value in node.entries:
+            if _is_rest(key, value):
+                at.wrong(key.line, COMMA)
+                continue
             name = at.text(key)
             read = at.within(name).read(self.of, value)
             if read is not WRONG:
@@ -364,7 +370,7 @@ class Ddl(Kind):
     """Columns with their types as DDL: the text, or a mapping of names to types."""
 
     words: str = (
-        "columns with their types, as {id: string, total: decimal(10,2)} or `id STRING, total DOUBLE`"
+        'columns with their types, as {id: string, total: "decimal(10,2)"} or `id STRING, total DOUBLE`'
     )
 
     def read(self, node: Node, at: At) -> str:
@@ -472,7 +478,7 @@ class Part(Kind):
             key = known.get(name.text)
             if key is None:
                 right = False
-                at.wrong(name.line, unknown_key(name.text, known))
+                at.wrong(name.line, COMMA if _is_rest(name, value) else unknown_key(name.text, known))
                 continue
             before = len(at.faults.found)
             found[key.name] = at.within(key.name).read(key.kind, value)
@@ -512,6 +518,15 @@ def described(key: Key, defs: Defs) -> dict[str, Any]:
 def or_variable(schema: dict[str, Any]) -> dict[str, Any]:
     """What is allowed, or a text with a variable in it."""
     return {"anyOf": [schema, {"type": "string", "pattern": r"\$\{"}]}
+
+
+COMMA: Final = 'a text with a comma in it needs quotes within { }, as {total: "decimal(10,2)"}'
+
+
+def _is_rest(key: Scalar, value: Node) -> bool:
+    """Whether a key is what stands behind a comma of a text: `{total: decimal(10,2)}`."""
+    alone = isinstance(value, Scalar) and value.is_null and key.plain
+    return alone and any(key.text.count(left) < key.text.count(right) for left, right in ("()", "[]", "<>"))
 
 
 def unknown_key(name: str, allowed: Mapping[str, object]) -> str:

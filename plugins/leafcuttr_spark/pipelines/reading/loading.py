@@ -69,7 +69,7 @@ def parse_pipeline(
         raise PipelineFaultsError(str(file), _in_order(faults.found))
     secrets = model.Secrets(frozenset(faults.variables.secrets))
     notes = [Fault(0, "", f"{why}, which it needs to run", note=True) for why in faults.variables.missing]
-    return replace(pipeline, secrets=secrets), notes
+    return replace(pipeline, secrets=secrets, places=faults.places), notes
 
 
 def _in_order(faults: list[Fault]) -> list[Fault]:

@@ -173,8 +173,8 @@ def test_the_columns_of_two_frames(step: str, columns: str) -> None:
             "python: {function: a:b, columns: id STRNG}",
             "python.columns: there is no type strng: did you mean string?",
         ),
-        ("transform: {type: mask, fields: [crd]}", "transform: fields: there is no column crd"),
-        ("aggregate: {by: regin, n: count(*)}", "by: there is no column regin"),
+        ("transform: {type: mask, fields: [crd]}", "transform.fields: there is no column crd"),
+        ("aggregate: {by: regin, n: count(*)}", "aggregate.by: there is no column regin"),
         ("aggregate: {by: id, n: sum(amont)}", "aggregate.n: there is no column amont: did you mean amount?"),
         (
             "aggregate: {by: id, n: amount}",
@@ -188,7 +188,7 @@ def test_the_columns_of_two_frames(step: str, columns: str) -> None:
             "aggregate: {by: id, id: count(*)}",
             "aggregate.id: by or the window has a column of this name already",
         ),
-        ("count: {by: nme}", "count: by: there is no column nme"),
+        ("count: {by: nme}", "count.by: there is no column nme"),
         (
             "count: {by: customer, as: customer}",
             "count: by or the window has a column customer already: as gives another",
@@ -215,15 +215,15 @@ def test_what_is_wrong_with_the_columns_of_a_step(step: str, said: str) -> None:
     [
         (
             "join: {with: payments, on: id, within: 1m}",
-            "join: on: payments: there is no column id; there are key, order",
+            "join.on: payments: there is no column id; there are key, order",
         ),
         (
             "join: {with: payments, on: {idd: order}, within: 1m}",
-            "join: on: there is no column idd: did you mean id?",
+            "join.on: there is no column idd: did you mean id?",
         ),
         (
             "join: {with: payments, on: {items: order}, within: 1m}",
-            "join: on: items is array<struct<name:string,price:",
+            "join.on: items is array<struct<name:string,price:",
         ),
         (
             "join: {with: same, on: id, within: 1m}",
@@ -231,11 +231,11 @@ def test_what_is_wrong_with_the_columns_of_a_step(step: str, said: str) -> None:
         ),
         (
             "lookup: {table: customers, on: {customer: cod}}",
-            "lookup: on: customers: there is no column cod: did you mean",
+            "lookup.on: customers: there is no column cod: did you mean",
         ),
         (
             "lookup: {table: customers, on: {customer: code}, as-of: att}",
-            "lookup: as-of: there is no column att",
+            "lookup.as-of: there is no column att",
         ),
     ],
 )
@@ -260,7 +260,7 @@ def test_frames_of_a_union_have_the_same_columns() -> None:
     ("sink", "said"),
     [
         ("{topic: o, key: nme}", "key: there is no column nme"),
-        ("{topic: o, key: {columns: [id, nme]}}", "key: columns: there is no column nme"),
+        ("{topic: o, key: {columns: [id, nme]}}", "key.columns: there is no column nme"),
         (
             "{topic: o, key: address}",
             "key: struct<street:string,city:string> cannot be written as text; json can",
@@ -269,7 +269,7 @@ def test_frames_of_a_union_have_the_same_columns() -> None:
         ("{topic: o, headers-column: nme}", "headers-column: there is no column nme"),
         ("{topic: o, headers: {a: nme}}", "headers.a: there is no column nme"),
         ("{topic: o, partition: nme}", "partition: there is no column nme"),
-        ("{topic: o, value: {columns: [nme]}}", "value: columns: there is no column nme"),
+        ("{topic: o, value: {columns: [nme]}}", "value.columns: there is no column nme"),
         (
             "{topic: o, value: text}",
             "value: text is one column, and these are id, customer, amount, count, items, addr",

@@ -390,6 +390,27 @@ def test_all_that_is_wrong_is_said_at_once_in_the_order_of_lines() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        (SHORT + "steps: [{cast: {a: decimal(10,2)}}]\n", "steps[0] (cast_1): cast: "),
+        (SHORT + "steps: [{count: {by: a, as: f(x, y)}}]\n", "steps[0] (count_1): count: "),
+        (
+            SHORT + "steps: [{aggregate: {by: a, x: round(sum(b), 2)}}]\n",
+            "steps[0] (aggregate_1): aggregate: ",
+        ),
+        (
+            SHORT.replace("{topic: orders}", "{topic: a, value: {format: json, columns: {a: map<int,int>}}}"),
+            "sources.orders",
+        ),
+    ],
+    ids=range(4),
+)
+def test_a_comma_within_braces_is_explained(text: str, at: str) -> None:
+    found = [line for line in faults_of(text) if "a text with a comma in it needs quotes within { }" in line]
+    assert len(found) == 1 and f"p.yaml:{4 if 'steps' in text else 2}: {at}" in found[0]
+
+
 def test_very_many_faults_are_cut() -> None:
     text = SHORT + "steps:\n" + "- filtr: x\n" * 5000
     found = faults_of(text)
