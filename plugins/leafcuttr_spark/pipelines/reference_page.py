@@ -15,9 +15,9 @@ from leafcuttr_spark.pipelines.reading.transform_parts import TRANSFORMS
 _HEAD: Final = """\
 # Pipelines on Spark: keys of a file
 
-A pipeline is a file of YAML: sources, steps and sinks. [Write pipelines on Spark](../how-to/write-spark-pipelines.md) shows
-how; `leafcuttr spark check` says what is wrong with a file, and `leafcuttr spark check --schema` prints the JSON Schema
-for editors. This page is made of the tables that files are read by: `python -m
+A pipeline is a file of YAML: sources, steps and sinks. [Write pipelines on Spark](../how-to/write-spark-pipelines.md)
+shows how; `leafcuttr spark check` says what is wrong with a file, and `leafcuttr spark check --schema` prints the JSON
+Schema for editors. This page is made of the tables that files are read by: `python -m
 leafcuttr_spark.pipelines.reference_page`.
 
 - Texts have variables: `${name}` of `variables`, `${env:NAME}` of the environment, `${file:PATH}` of a file. What the

@@ -107,7 +107,9 @@ def test_each_template_is_right(name: str, tmp_path: Path) -> None:
     done = run("check", str(file))
     # A registry that is not there is noted.
     assert done.status == 0, done.out
-    assert [line for line in done.out.splitlines() if not line.endswith("(note)")] == [done.out.splitlines()[-1]]
+    assert [line for line in done.out.splitlines() if not line.endswith("(note)")] == [
+        done.out.splitlines()[-1]
+    ]
 
 
 WITHOUT_SPARK = """

@@ -191,9 +191,10 @@ def _of_step(step: Step, frames: Mapping[str, Frame], pipeline: Pipeline) -> Ite
     left = frames.get(step.from_ or "")
     if isinstance(operation, _WINDOWED) and operation.emit == "final":
         if operation.window is None:
-            yield "emit: final needs window: without one a result is never final"
+            yield f"{_word(operation)}.emit: final needs window: without one a result is never final"
         elif left is not None and (without := _without_watermark(left, pipeline)):
-            yield f"emit: final needs a watermark: without one no window ends; {_named(without)} none"
+            why = f"without one no window ends; {_named(without)} none"
+            yield f"{_word(operation)}.emit: final needs a watermark: {why}"
     if isinstance(operation, op.Join):
         yield from _of_join(operation, left, frames, pipeline)
     elif isinstance(operation, op.Lookup):

@@ -73,7 +73,8 @@ def of_steps(*steps: str, sinks: str = SINKS, head: str = HEAD) -> str:
         ),
         (
             ("{from: late, count: {by: id, window: {tumbling: 1m}, emit: final}}",),
-            "steps[0] (count_1): emit: final needs a watermark: without one no window ends; the source late has none",
+            "steps[0] (count_1): count.emit: final needs a watermark: without one no window ends; the source"
+            " late has none",
         ),
         (
             ("{from: orders, join: {with: customers, on: {id: code}, within: 1m}}",),
