@@ -54,10 +54,12 @@ def holding(own: Path, how: str = "") -> Iterator[subprocess.Popen[bytes]]:
     """A process that has the lock."""
     command = [sys.executable, "-c", HOLDS, str(own), how or "hears"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"locked\n"
-        yield process
-        process.kill()
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"locked\n"
+            yield process
+        finally:
+            process.kill()
 
 
 def test_one_run_has_the_checkpoint(tmp_path: Path) -> None:
@@ -72,10 +74,12 @@ def test_one_run_has_the_checkpoint(tmp_path: Path) -> None:
     with locked(own):
         assert holder(own) == os.getpid()
         # What it starts does not have the lock too.
-        child = subprocess.Popen(["sleep", "600"], close_fds=True)
-    assert holder(own) is None
-    child.kill()
-    child.wait()
+        child = subprocess.Popen(["sleep", "600"])
+    try:
+        assert holder(own) is None
+    finally:
+        child.kill()
+        child.wait()
 
 
 def test_a_run_is_stopped(tmp_path: Path) -> None:
