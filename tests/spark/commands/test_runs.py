@@ -171,15 +171,19 @@ def test_stop(file: Path) -> None:
     )
     own = file.parent / "checkpoint" / "leafcuttr"
     with subprocess.Popen([sys.executable, "-c", HOLDS, str(own)], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"locked\n"
-        done = ran("replay", file, "--from", "earliest", "--prepare")
-        assert done.exit_code == 1
-        assert (
-            f"another run has the checkpoint {file.parent}/checkpoint (process {process.pid})" in done.stderr
-        )
-        done = ran("stop", file)
-        assert (done.exit_code, done.stdout) == (0, f"orders has stopped (process {process.pid})\n")
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"locked\n"
+            done = ran("replay", file, "--from", "earliest", "--prepare")
+            assert done.exit_code == 1
+            assert (
+                f"another run has the checkpoint {file.parent}/checkpoint (process {process.pid})"
+                in done.stderr
+            )
+            done = ran("stop", file)
+            assert (done.exit_code, done.stdout) == (0, f"orders has stopped (process {process.pid})\n")
+        finally:
+            process.kill()
 
 
 # Replay
