@@ -3,7 +3,7 @@ topic, and what is wrong with a copy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException
@@ -16,8 +16,9 @@ from support.waiting import free_port
 class Cluster:
     """A broker that keeps its port and its data."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
         self._folder = folder
+        self._settings = settings or {}
         self.address = f"127.0.0.1:{free_port()}"
         self.broker = self._start()
 
@@ -33,7 +34,7 @@ class Cluster:
         self.broker.stop()
 
     def _start(self) -> BrokerProcess:
-        return start_broker(self._folder, {"listeners": f"PLAINTEXT://{self.address}"})
+        return start_broker(self._folder, {"listeners": f"PLAINTEXT://{self.address}", **self._settings})
 
 
 def committed_records(address: str, topic: str, partitions: int) -> list[list[bytes]]:

@@ -13,6 +13,8 @@ Spark and Java have to be there: `nox -s spark`.
 from __future__ import annotations
 
 import importlib.util
+import io
+import json
 import os
 import random
 import shutil
@@ -21,11 +23,14 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import fastavro
 import pytest
 from confluent_kafka import KafkaException, Producer
 
@@ -33,7 +38,7 @@ from crash.copies import Cluster, check, committed_records
 from leafcuttr_spark.points import DRIVER, VARIABLE, WORKER
 from support import librdkafka
 from support.broker_process import clean_environ
-from support.waiting import until
+from support.waiting import free_port, until
 
 PARTITIONS = 3
 """Of the topic that is read; each has a key of its own."""
@@ -84,8 +89,9 @@ class Victim(NamedTuple):
 class Run:
     """The command, started again whenever it has ended, as a broker does that runs it."""
 
-    def __init__(self, folder: Path, dice: random.Random) -> None:
+    def __init__(self, folder: Path, dice: random.Random, name: str = "numbers.yaml") -> None:
         self._folder = folder
+        self._file = folder / name
         self._dice = dice
         self.starts = 0
         self.process = self._start("")
@@ -188,11 +194,10 @@ class Run:
     def _start(self, point: str, master: str = "local[2]") -> subprocess.Popen[bytes]:
         self.starts += 1
         most = self._dice.choice([20, 50, 100, 300])
-        file = str(self._folder / "numbers.yaml")
         with (self._folder / "run.log").open("ab") as out:
             return subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "leafcuttr", "spark", "run", file),
+                    *(sys.executable, "-m", "leafcuttr", "spark", "run", str(self._file)),
                     *("--set", f"most={most}", "--set", f"master={master}"),
                 ],
                 stdin=subprocess.DEVNULL,
@@ -317,3 +322,144 @@ def test_the_checker_sees_what_is_wrong() -> None:
     ):
         with pytest.raises(AssertionError, match=what):
             check(by_key(found), wanted, "key")
+
+
+# The file of 28 lines
+
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "order", "type": "string"},
+        {"name": "customer", "type": "string"},
+        {"name": "amount", "type": "long"},
+    ],
+}
+CUSTOMER = {
+    "type": "record",
+    "name": "Customer",
+    "fields": [{"name": "id", "type": "string"}, {"name": "region", "type": "string"}],
+}
+BEGIN_MS = 1_700_000_040_000
+"""The begin of a minute."""
+MOVED_MS = BEGIN_MS + 150_000
+"""When the first customer moves from the north to the south."""
+
+
+class Shop:
+    """Orders, one each second, and customers; and what a pipeline has to make of them."""
+
+    def __init__(self, address: str, schemas: str) -> None:
+        self._producer = Producer({"bootstrap.servers": address, "linger.ms": 5})
+        self._ids = {name: registered(schemas, name, schema) for name, schema in SCHEMAS.items()}
+        self.orders: list[dict[str, Any]] = []
+
+    def customers(self) -> None:
+        for number in range(4):
+            self._send("customers", {"id": f"c{number}", "region": "north" if number % 2 == 0 else "west"}, 0)
+        self._send("customers", {"id": "c0", "region": "south"}, MOVED_MS)
+        self._producer.flush(60)
+
+    def order(self, count: int) -> None:
+        for _ in range(count):
+            number = len(self.orders)
+            order = {"order": f"o{number}", "customer": f"c{number % 5}", "amount": number}
+            self.orders.append(order)
+            self._send("orders", order, BEGIN_MS + 1000 * number)
+        self._producer.flush(60)
+
+    def _send(self, topic: str, value: dict[str, Any], ms: int) -> None:
+        data = io.BytesIO()
+        data.write(b"\0" + self._ids[topic].to_bytes(4, "big"))
+        fastavro.schemaless_writer(data, SCHEMAS[topic], value)
+        key = str(next(iter(value.values()))).encode()
+        self._producer.produce(topic, data.getvalue(), key, timestamp=ms)
+
+    def named(self) -> list[tuple[str, str | None]]:
+        """Each order, and the region of its customer at its time; there is no customer c4."""
+        return sorted((order["order"], self._region(number)) for number, order in enumerate(self.orders))
+
+    def totals(self) -> dict[tuple[str | None, int], tuple[int, int]]:
+        """Of each region and minute: how many orders, and how much."""
+        found: dict[tuple[str | None, int], tuple[int, int]] = {}
+        for number, order in enumerate(self.orders):
+            place = (self._region(number), number // 60)
+            count, total = found.get(place, (0, 0))
+            found[place] = (count + 1, total + order["amount"])
+        return found
+
+    def _region(self, number: int) -> str | None:
+        customer = number % 5
+        if customer == 4:
+            return None
+        if customer == 0 and BEGIN_MS + 1000 * number >= MOVED_MS:
+            return "south"
+        return "north" if customer % 2 == 0 else "west"
+
+
+SCHEMAS = {"orders": ORDER, "customers": CUSTOMER}
+
+
+def registered(schemas: str, topic: str, schema: dict[str, Any]) -> int:
+    request = urllib.request.Request(
+        f"{schemas}/subjects/{topic}-value/versions",
+        json.dumps({"schema": json.dumps(schema)}).encode(),
+        {"content-type": "application/vnd.schemaregistry.v1+json"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return int(json.load(answer)["id"])
+
+
+def made(address: str) -> tuple[list[tuple[str, str | None]], dict[tuple[str | None, int], tuple[int, int]]]:
+    """What is in the two topics; of the totals the last ones."""
+    named = [json.loads(value) for some in committed_records(address, "named", 2) for value in some]
+    totals: dict[tuple[str | None, int], tuple[int, int]] = {}
+    for some in committed_records(address, "totals", 2):
+        for value in some:
+            row = json.loads(value)
+            begin = datetime.fromisoformat(row["window_start"]).replace(tzinfo=UTC)
+            minute = (int(begin.timestamp() * 1000) - BEGIN_MS) // 60_000
+            totals[row.get("region"), minute] = (row["orders"], row["total"])
+    return sorted((row["order"], row.get("region")) for row in named), totals
+
+
+@pytest.mark.timeout(1800)
+def test_a_file_of_thirty_lines_goes_through_three_kills(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    port = free_port()
+    schemas = f"http://127.0.0.1:{port}"
+    settings = {
+        "lc.schema.registry.enable": "true",
+        "lc.schema.registry.host": "127.0.0.1",
+        "lc.schema.registry.port": str(port),
+    }
+    text = (Path(__file__).parent / "joined.yaml").read_text()
+    assert len(text.splitlines()) <= 30
+    with Cluster(tmp_path / "broker", settings) as broker:
+        for topic, partitions in {"orders": 3, "customers": 1, "named": 2, "totals": 2}.items():
+            librdkafka.create(broker.address, topic, partitions, retention_ms="-1")
+        shop = Shop(broker.address, schemas)
+        shop.customers()
+        shop.order(60)
+        (tmp_path / "joined.yaml").write_text(
+            text.replace("localhost:9092", broker.address).replace("http://localhost:8081", schemas)
+        )
+        with Run(tmp_path, dice, "joined.yaml") as run:
+            run.goes_on()
+            for victim in (
+                Victim("driver", "records-written"),  # between flush and commit
+                Victim("driver", "transaction-committed"),  # before the checkpoint
+                Victim("executor"),
+            ):
+                shop.order(60)
+                run.kill(victim)
+                shop.order(20)
+                run.goes_on()
+            until(
+                lambda: run.process.poll() is None and made(broker.address) == (shop.named(), shop.totals()),
+                "all of them",
+                seconds=PATIENCE_S,
+                pause=1.0,
+            )
+            assert run.stop() == 0, run.log
+        assert made(broker.address) == (shop.named(), shop.totals())
