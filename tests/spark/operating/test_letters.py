@@ -8,8 +8,12 @@ from itertools import count
 import pytest
 from confluent_kafka import Producer
 
+from leafcuttr_sdk.batches import BatchBuilder
 from leafcuttr_sdk.blocking_peers import BlockingPeer, open_peer
 from leafcuttr_sdk.errors import PluginError
+from leafcuttr_sdk.groups import CommittedOffset
+from leafcuttr_sdk.records import NewBatch
+from leafcuttr_sdk.types import TopicPartition
 from leafcuttr_spark.operating.letters import Letter, read_letters, send_back
 from support import librdkafka
 from support.live_broker import LiveBroker
@@ -97,3 +101,15 @@ def test_to_another_topic(live: LiveBroker, peer: BlockingPeer, topics: tuple[st
     assert send_back(peer, read_letters(peer, dead, group), group, source, lambda letter: True) == 1
     assert [letter.value for letter in read_letters(peer, source)] == [b"x"]
     assert send_back(peer, read_letters(peer, dead, group), group, source, lambda letter: True) == 0
+
+
+def test_from_the_middle_of_a_batch_on(peer: BlockingPeer, topics: tuple[str, str]) -> None:
+    dead = TopicPartition(topics[1], 0)
+    builder = BatchBuilder()
+    for value in (b"x", b"y"):
+        builder.add(value, 99)
+    with peer.appender() as appender:
+        appender.append([NewBatch(dead, builder.finish())])
+    group = f"{dead.topic}-middle"
+    peer.commit(group, {dead: CommittedOffset(1)})
+    assert [letter.value for letter in read_letters(peer, dead.topic, group)] == [b"y"]
