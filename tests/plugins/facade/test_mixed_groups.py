@@ -138,6 +138,7 @@ async def read_until(consumer: Consumer, ours: list[int], theirs: list[int], cou
             ours += [int(record.value or b"") for record in await consumer.poll(wait_s=0.1)]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("lead", ["we lead", "they lead"])
 @pytest.mark.parametrize("assignor", ["range", "roundrobin"])
 @pytest.mark.parametrize(
