@@ -86,8 +86,8 @@ def time_text(ms: int) -> str:
 
 
 def bytes_text(count: float) -> str:
-    for unit in _UNITS:
-        if count < 1024 or unit == _UNITS[-1]:
-            break
+    unit = 0
+    while count >= 1024 and unit + 1 < len(_UNITS):
         count /= 1024
-    return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
+        unit += 1
+    return f"{count:,.{1 if unit else 0}f} {_UNITS[unit]}"
