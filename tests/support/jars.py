@@ -113,6 +113,14 @@ def streams_tests(version: str) -> Path:
     return folder
 
 
+def streams_driver(version: str) -> Path:
+    """The folder with `libs/` of Kafka Streams and the driver that runs it without a broker, as `home`."""
+    folder = cache(f"kafka-streams-driver-{version}")
+    wanted = [("org.apache.kafka", "kafka-streams-test-utils", version, "")]
+    _fetch(folder, f"kafka-streams-test-utils-{version}.jar", wanted)
+    return folder
+
+
 def connect(version: str) -> Path:
     """The folder with `libs/` of Kafka Connect and its file connectors, as `home`."""
     folder = cache(f"kafka-connect-{version}")

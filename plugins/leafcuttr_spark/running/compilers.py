@@ -3,7 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from leafcuttr_spark.running import stateful
 from leafcuttr_spark.running.compiling import Compiler
 from leafcuttr_spark.running.stateless import columns, graph
 
-COMPILERS: Final[Mapping[type[Any], Compiler]] = {**columns.COMPILERS, **graph.COMPILERS}
+COMPILERS: Final[Mapping[type[Any], Compiler]] = {
+    **columns.COMPILERS,
+    **graph.COMPILERS,
+    **stateful.COMPILERS,
+}

@@ -26,6 +26,8 @@ from leafcuttr_spark.running.outputs import outputs_of
 from leafcuttr_spark.running.paths import made_by_path
 from leafcuttr_spark.running.sharing import SETTINGS
 from leafcuttr_spark.running.sources import source_frame
+from leafcuttr_spark.running.stateful.everywhere import GlobalTables
+from leafcuttr_spark.running.stateful.modes import mode_settings, output_mode
 from leafcuttr_spark.running.writing import BatchReport, BatchWriter
 from leafcuttr_spark.spark.listener import GroupOffsets
 from leafcuttr_spark.spark.sink import TopicSink
@@ -108,13 +110,21 @@ def _start(pipeline: Pipeline, spark: "SparkSession") -> Running:
     common = Compilation(pipeline, spark, catches=pipeline.dead_letters is not None and can_try(spark))
     keeps_records = common.catches or any(isinstance(step.operation, Transform) for step in pipeline.steps)
 
+    tables = GlobalTables()
+
     def make(name: str) -> Any:
         source = pipeline.sources[name]
         with translated(pipeline, f"sources.{name}", source.line):
-            return source_frame(name, pipeline, spark, catches=common.catches, keeps_records=keeps_records)
+            frame = source_frame(name, pipeline, spark, catches=common.catches, keeps_records=keeps_records)
+            return frame if frame.isStreaming else tables.add(frame, source)
 
     with _settings(
-        spark, {**SETTINGS, "spark.sql.streaming.stateStore.providerClass": _STORES[pipeline.state_store]}
+        spark,
+        {
+            **SETTINGS,
+            **mode_settings(pipeline),
+            "spark.sql.streaming.stateStore.providerClass": _STORES[pipeline.state_store],
+        },
     ):
         sources = {name: (lambda name=name: make(name)) for name in pipeline.sources}
         frames = compile_steps(common, sources, COMPILERS)
@@ -124,13 +134,15 @@ def _start(pipeline: Pipeline, spark: "SparkSession") -> Running:
             for name, sink in pipeline.sinks.items()
             if isinstance(sink.target, PythonTarget)
         }
-        writer = BatchWriter(pipeline, outputs, _topic_sink(pipeline), custom, Limits(pipeline.dead_letters))
+        writer = BatchWriter(
+            pipeline, outputs, _topic_sink(pipeline), custom, Limits(pipeline.dead_letters), tables
+        )
         listeners = _listeners(pipeline)
         for listener in listeners:
             spark.streams.addListener(listener)
         begun = (
             outputs.rows.writeStream.queryName(pipeline.name)
-            .outputMode("append")
+            .outputMode(output_mode(pipeline))
             .foreachBatch(writer)
             .option("checkpointLocation", checkpoint_of(pipeline))
             .trigger(**_trigger(pipeline))

@@ -26,11 +26,14 @@ from leafcuttr_spark.pipelines.model import (
 from leafcuttr_spark.running.rows import (
     DELETED,
     ERROR,
+    OFFSET,
     RECORD,
     RECORD_DDL,
+    TIME,
     failed,
     record_of,
 )
+from leafcuttr_spark.running.stateful.event_time import needs_time, tick_options, with_event_time
 from leafcuttr_spark.source.cluster import ClusterView
 from leafcuttr_spark.source.options import source_options
 from leafcuttr_spark.spark.peers import peer_of
@@ -58,6 +61,7 @@ def source_frame(
         frame = _files(source, source.origin, pipeline, spark, keeps_records=keeps_records)
     else:
         frame = _topics(f"sources.{name}", source, source.origin, pipeline, spark, catches, keeps_records)
+    frame = with_event_time(frame, source, pipeline)
     return frame.observe(read_metric(name), f.count(f.lit(1)).alias("rows")) if frame.isStreaming else frame
 
 
@@ -89,7 +93,8 @@ def _topics(
     catches: bool,
     keeps_records: bool,
 ) -> "DataFrame":
-    read = spark.readStream.format(origin.via).options(**topic_options(source, origin, pipeline)).load()
+    reader: Any = spark.read if source.table is not None and source.table.is_global else spark.readStream
+    read = reader.format(origin.via).options(**topic_options(source, origin, pipeline)).load()
     parts: dict[str, Column] = {}
     errors: list[Column] = []
     if origin.key.format != "none":
@@ -103,6 +108,8 @@ def _topics(
         hidden[RECORD] = f.struct(*_RECORD_FIELDS).cast(RECORD_DDL)
     if source.table is not None:
         hidden[DELETED] = f.col("value").isNull()
+    if needs_time(pipeline):
+        hidden |= {TIME: f.col("timestamp"), OFFSET: f.col("offset")}
     if catches and errors:
         hidden[ERROR] = f.coalesce(*errors)
     named = {**parts, **hidden}
@@ -127,7 +134,7 @@ def topic_options(source: Source, origin: TopicOrigin, pipeline: Pipeline) -> di
         ]
         options["maxOffsetsPerTrigger"] = str(max(1, pipeline.records_per_batch // len(streams)))
     options |= _starting(origin.start, options)
-    return {**options, **origin.options}
+    return {**options, **tick_options(source, pipeline), **origin.options}
 
 
 def _starting(start: Start, options: Mapping[str, str]) -> dict[str, str]:

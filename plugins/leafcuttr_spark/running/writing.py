@@ -25,6 +25,9 @@ from leafcuttr_spark.pipelines.model import FileTarget, Pipeline
 from leafcuttr_spark.running.limits import Limits
 from leafcuttr_spark.running.outputs import RECORD_COLUMNS, SINK, Outputs
 from leafcuttr_spark.running.sources import read_metric
+from leafcuttr_spark.running.stateful.event_time import needs_time
+from leafcuttr_spark.running.stateful.everywhere import GlobalTables
+from leafcuttr_spark.running.stateful.late import announce
 from leafcuttr_spark.sink.marker import MicroBatch
 from leafcuttr_spark.spark.sink import TopicSink, micro_batch
 
@@ -61,6 +64,8 @@ class BatchWriter:
     custom: Mapping[str, Sink]
     """The sinks in Python."""
     limits: Limits
+    tables: GlobalTables = field(default_factory=GlobalTables)
+    """Read anew between batches."""
     reports: "deque[BatchReport]" = field(default_factory=lambda: deque(maxlen=_KEPT))
     error: BaseException | None = None
     """What the last batch failed with. Spark has it as a text alone."""
@@ -68,13 +73,17 @@ class BatchWriter:
     def __call__(self, frame: "DataFrame", batch: int) -> None:
         self.error = None
         try:
+            if needs_time(self.pipeline):
+                announce(frame.sparkSession, batch)
             self._write(frame, batch)
+            self.tables.refresh()
         except BaseException as error:
             self.error = error
             raise
 
     def close(self) -> None:
         """Of sinks in Python that have such a method. What one raises does not keep the next from it."""
+        self.tables.close()
         for name, sink in self.custom.items():
             close = getattr(sink, "close", None)
             if close is None:

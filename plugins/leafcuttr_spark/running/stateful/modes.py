@@ -1,0 +1,33 @@
+"""The output mode of the one query that a pipeline is: which rows of a native aggregate Spark gives. Without Spark.
+
+Spark has one mode for the whole query. `update` gives each group that a batch has changed; `append` each group once,
+when the watermark has closed it. A pipeline whose aggregates differ runs with `update`, and windows that are to be
+given once are collected before they are aggregated (`collecting`).
+"""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from leafcuttr_spark.pipelines.model import Pipeline
+from leafcuttr_spark.pipelines.operations import Aggregate, Count, Join, Reduce
+
+OutputMode: TypeAlias = Literal["append", "update"]
+
+
+def output_mode(pipeline: Pipeline) -> OutputMode:
+    """For `writeStream.outputMode`."""
+    gives_updates = any(
+        step.operation.emit == "update"
+        for step in pipeline.steps
+        if isinstance(step.operation, Aggregate | Count | Reduce)
+    )
+    return "update" if gives_updates else "append"
+
+
+def mode_settings(pipeline: Pipeline) -> Mapping[str, str]:
+    """Of the session in which the query is started. Spark refuses joins of streams in a query with the mode `update`,
+    where they work as they do with `append`: it must not check such a query."""
+    joins = any(isinstance(step.operation, Join) for step in pipeline.steps)
+    if output_mode(pipeline) == "update" and joins:
+        return {"spark.sql.streaming.unsupportedOperationCheck": "false"}
+    return {}

@@ -1,0 +1,89 @@
+# PySpark is not installed where types are checked.
+# pyright: reportMissingImports=false
+"""Reading the state of a step out of the checkpoint, as Kafka Streams' interactive queries do, also while the pipeline
+runs: it is the state after the last batch that was committed.
+
+Spark numbers its operators. Which one belongs to a step is seen by names: the variable of a state processor has the
+name of the step, and columns of Spark's own operators begin with it (`state_name`).
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from leafcuttr_spark.pipelines.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_JOIN: Final = "symmetricHashJoin"
+Found = dict[str, Any]
+
+
+def state_name(step: str, name: str) -> str:
+    """What a column is called in the state of a step."""
+    return f"{step}.{name}"
+
+
+def read_state(
+    spark: "SparkSession",
+    checkpoint: str,
+    step: str,
+    key: Mapping[str, Any] | None = None,
+    limit: int = 1000,
+) -> list[Found]:
+    """What the step keeps: `{"key": {...}, "value": {...}}` for each key, or for those with these values, at most
+    `limit`. The value of an aggregate has Spark's buffers (`sum`, `count`); rows of a join say on which `side` they
+    wait. Raises PipelineError where the checkpoint has no state of such a step.
+    """
+    found: list[Found] = []
+    parts = list(_stores(spark, checkpoint, step))
+    if not parts:
+        raise PipelineError(f"{checkpoint} has no state of a step {step}")
+    for more, frame in parts:
+        for row in frame.toLocalIterator():
+            each = {**more, **_named(row, step)}
+            if all(each["key"].get(name) == value for name, value in (key or {}).items()):
+                found.append(each)
+            if len(found) == limit:
+                return found
+    return found
+
+
+def _stores(spark: "SparkSession", checkpoint: str, step: str) -> "Iterator[tuple[Found, DataFrame]]":
+    operators = spark.read.format("state-metadata").load(checkpoint).collect()
+    for operator in {row["operatorId"]: row for row in operators}.values():
+        reader = spark.read.format("statestore").option("operatorId", operator["operatorId"])
+        variables = _variables(operator["operatorProperties"])
+        if variables is not None:
+            if step in variables:
+                yield {}, reader.option("stateVarName", step).load(checkpoint)
+        elif operator["operatorName"] == _JOIN:
+            for side in ("left", "right"):
+                frame = reader.option("joinSide", side).load(checkpoint)
+                if _is_of(frame, step):
+                    yield {"side": side}, frame
+        elif _is_of(frame := reader.load(checkpoint), step):
+            yield {}, frame
+
+
+def _variables(properties: str | None) -> set[str] | None:
+    """Of a state processor; None for another operator."""
+    if not properties:
+        return None
+    return {each["stateName"] for each in json.loads(properties).get("stateVariables", ())}
+
+
+def _is_of(frame: "DataFrame", step: str) -> bool:
+    names = [*frame.schema["key"].dataType.names, *frame.schema["value"].dataType.names]
+    return any(name.startswith(state_name(step, "")) for name in names)
+
+
+def _named(row: Any, step: str) -> Found:
+    prefix = state_name(step, "")
+
+    def plain(struct: Any) -> Found:
+        given = struct.asDict(recursive=True) if struct is not None else {}
+        return {name.removeprefix(prefix): value for name, value in given.items()}
+
+    return {"key": plain(row["key"]), "value": plain(row["value"])}
