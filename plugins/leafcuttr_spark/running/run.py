@@ -110,7 +110,7 @@ def _start(pipeline: Pipeline, spark: "SparkSession") -> Running:
     common = Compilation(pipeline, spark, catches=pipeline.dead_letters is not None and can_try(spark))
     keeps_records = common.catches or any(isinstance(step.operation, Transform) for step in pipeline.steps)
 
-    tables = GlobalTables()
+    tables = GlobalTables(pipeline.folder)
 
     def make(name: str) -> Any:
         source = pipeline.sources[name]

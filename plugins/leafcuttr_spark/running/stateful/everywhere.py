@@ -8,6 +8,8 @@ is read anew, between two batches.
 """
 
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as f
@@ -58,7 +60,8 @@ def last_rows(frame: "DataFrame", key: "tuple[str, ...]") -> "DataFrame":
 class GlobalTables:
     """The global tables of one run: kept by Spark, and read anew when it is time."""
 
-    def __init__(self, clock: Any = time.monotonic) -> None:
+    def __init__(self, folder: Path = Path(), clock: Callable[[], float] = time.monotonic) -> None:
+        self._folder = folder
         self._clock = clock
         self._tables: list[tuple[Source, Any, float]] = []
 
@@ -76,9 +79,10 @@ class GlobalTables:
                 continue
             self._tables[number] = (source, table, self._clock())
             if isinstance(source.origin, FileOrigin):
-                # Files that have come or gone: the frame keeps the list of them.
-                for path in {each.rsplit("/", 1)[0] for each in table.inputFiles()}:
-                    table.sparkSession.catalog.refreshByPath(path)
+                # The frame keeps a list of its files.
+                path = source.origin.path
+                path = path if "://" in path else str(self._folder / path)
+                table.sparkSession.catalog.refreshByPath(path)
             table.unpersist(blocking=False)
             table.cache()
 

@@ -25,6 +25,7 @@ from leafcuttr_spark.running.stateful.event_time import (
     unmarked,
 )
 from leafcuttr_spark.running.stateful.late import WATERMARK, in_time
+from leafcuttr_spark.running.stateful.modes import output_mode
 from leafcuttr_spark.running.stateful.stores import state_name
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ class Sides(NamedTuple):
 def join(operation: Join, frames: "Sequence[DataFrame]", context: "StepContext") -> "DataFrame":
     left, right = frames
     added = right_columns(left, right, operation.on)
+    if operation.kind != "inner" and output_mode(context.pipeline) == "update":
+        raise PipelineError(
+            f"a {operation.kind} join of streams cannot be in one pipeline with results that are given as updates: give"
+            " its aggregates windows and emit: final, or make two pipelines of it"
+        )
     names = Sides(state_name(context.step.name, "left."), state_name(context.step.name, "right."))
     delays = [delay_of(left), delay_of(right)]
     sides = [

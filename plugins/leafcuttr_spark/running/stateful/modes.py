@@ -25,8 +25,8 @@ def output_mode(pipeline: Pipeline) -> OutputMode:
 
 
 def mode_settings(pipeline: Pipeline) -> Mapping[str, str]:
-    """Of the session in which the query is started. Spark refuses joins of streams in a query with the mode `update`,
-    where they work as they do with `append`: it must not check such a query."""
+    """Of the session in which the query is started. Spark refuses joins of streams in a query with the mode `update`;
+    inner ones work there as they do with `append`, if it does not check the query."""
     joins = any(isinstance(step.operation, Join) for step in pipeline.steps)
     if output_mode(pipeline) == "update" and joins:
         return {"spark.sql.streaming.unsupportedOperationCheck": "false"}

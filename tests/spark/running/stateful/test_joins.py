@@ -63,8 +63,6 @@ def joined(streams: Streams) -> Ran:
         step("inner", Join("payments", {"id": "order"}, 10_000), "orders"),
         step("left", Join("payments", {"id": "order"}, 10_000, "left"), "orders"),
         step("full", Join("payments", {"id": "order"}, 10_000, "full"), "orders"),
-        # With it the query has the mode update.
-        step("count", Count(("id",)), "orders"),
         step("joined", Join("payments", {"id": "order"}, 10_000, "left"), "orders"),
         step("in windows", Count((), window=TumblingWindow(60_000), emit="final"), "joined"),
     )
@@ -125,7 +123,7 @@ LOOKED = {
             names(("a", 2000, 1, "Ann"), ("a", 5000, 3, "Anna"), ("a", 5000, 2, "Anne")),
             names(("a", 8000, 4, None), ("b", 9000, 5, "Bob")),
             names(("a", 7000, 6, "Late Ann")),
-            names(),
+            names(("y", 100_000, 7, "Yan")),
             names(),
         ],
         watermark_ms=10_000,
@@ -138,7 +136,10 @@ LOOKED = {
             [{"id": "a", "city": "Rome", "moved_at": BASE + 2000, "offset": 1, "deleted": False}],
             [{"id": "a", "city": None, "moved_at": BASE + 8500, "offset": 2, "deleted": True}],
             [],
-            [{"id": "b", "city": "Oslo", "moved_at": BASE + 9500, "offset": 3, "deleted": False}],
+            [
+                {"id": "b", "city": "Oslo", "moved_at": BASE + 9500, "offset": 3, "deleted": False},
+                {"id": "y", "city": None, "moved_at": BASE + 100_000, "offset": 4, "deleted": True},
+            ],
             [],
         ],
         watermark_ms=10_000,
@@ -155,7 +156,7 @@ def looked_up(spark: Any, streams: Streams, tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp("regions")
     (folder / "regions.csv").write_text("code,region\na,north\nb,south\n")
     now = [0.0]
-    tables = GlobalTables(lambda: now[0])
+    tables = GlobalTables(clock=lambda: now[0])
     source = Source(FileOrigin(str(folder), "csv"), table=Table(("code",), refresh_ms=60_000))
     regions = tables.add(spark.read.option("header", True).csv(str(folder)), source)
 
@@ -197,9 +198,11 @@ def test_what_a_table_had_is_forgotten_once_no_row_can_see_it(spark: Any, looked
     from leafcuttr_spark.running.stateful.stores import read_state
 
     found = read_state(spark, looked_up.checkpoint, "inner")
-    assert [(each["key"], each["value"]["versions"]) for each in found] == [
-        ({"_lc_key_0": "b"}, [{"since": BASE + 9000, "row": {"name": "Bob"}}])
-    ]
+    kept = {each["key"]["_lc_key_0"]: each["value"]["versions"] for each in found}
+    assert {key: [each["since"] - BASE for each in versions] for key, versions in kept.items()} == {
+        "b": [9000],
+        "y": [100_000],
+    }
 
 
 def test_two_tables_make_a_table(looked_up: Ran) -> None:
@@ -227,6 +230,19 @@ def test_a_global_table_is_read_anew_after_its_time(looked_up: Ran) -> None:
     assert found[1] == "north"
     assert found[3] == "south"
     assert found[8] == "east", "it came with the second reading"
+
+
+def test_a_join_that_spark_cannot_do_beside_updates_is_refused(streams: Streams) -> None:
+    feeds = {
+        "one": Feed(ORDERS, [], watermark_ms=1000),
+        "other": Feed("order string, x_at bigint", [], 1000, time="x_at"),
+    }
+    steps = [
+        step("count", Count(("id",)), "one"),
+        step("left", Join("other", {"id": "order"}, 1000, "left"), "one"),
+    ]
+    with pytest.raises(PipelineError, match="a left join of streams cannot be in one pipeline with results"):
+        streams.run(feeds, *steps)
 
 
 def test_columns_of_one_name_on_both_sides_are_refused(streams: Streams, tmp_path: Path) -> None:
