@@ -9,9 +9,10 @@ status is 1 where one is missed. Records have 1000 bytes, in 12 partitions; batc
 1 MB (librdkafka's), or of one record. Flows are exactly once but those of `at-least`. `filter` has the least that a
 filter may be, `allow` one of ours in a `relay`; those of `kaf-relay` are that program's. `ceiling` is a producer that
 has nothing to read and nothing to make: it sends the target the same request again and again. `lag` has 1,000 records a
-second, each from its producer's clock to a reader of the target; `first` is the time from the start of the command
-`relay` to the first record at the target; `idle` the processor time of a flow that has nothing to do; `switch` the time
-from a source's SIGKILL to the next one's first record at the target, in intervals of its health check.
+second, each from its producer's clock to a reader of the target, after a second that does not count; `first` is the
+time from the start of the command `relay` to the first record at the target; `idle` the processor time of a flow that
+has nothing to do; `switch` the time from a source's SIGKILL to the next one's first record at the target, in intervals
+of its health check.
 """
 
 from __future__ import annotations
@@ -172,7 +173,7 @@ def lag(row: str, number: int, ends: tuple[Peer, Peer], scale: float) -> Figures
     import trio
 
     topic, found = f"lag-{number}", list[float]()
-    seconds = 10 * scale
+    batches = 100 + int(1000 * scale)
 
     async def run() -> None:
         from leafcuttr_sdk.batches import BatchBuilder, batches_in
@@ -182,7 +183,7 @@ def lag(row: str, number: int, ends: tuple[Peer, Peer], scale: float) -> Figures
         async def produce(source: sdk.Peer) -> None:
             async with source.appender() as appender:
                 begin = trio.current_time()
-                for at in range(int(100 * seconds)):
+                for at in range(batches):
                     await trio.sleep_until(begin + at / 100)
                     builder = BatchBuilder()
                     now = repr(time.time()).encode()
@@ -201,7 +202,7 @@ def lag(row: str, number: int, ends: tuple[Peer, Peer], scale: float) -> Figures
                 reader.assign({TopicPartition(topic, at): 0 for at in range(PARTITIONS)})
                 await trio.sleep(2)
                 nursery.start_soon(produce, source)
-                while len(found) < int(100 * seconds) * 10:
+                while len(found) < batches * 10:
                     for read in await reader.read():
                         now = time.time()
                         for batch in batches_in(read.data):
@@ -212,7 +213,8 @@ def lag(row: str, number: int, ends: tuple[Peer, Peer], scale: float) -> Figures
             process.stop()
 
     trio.run(run)
-    found.sort()
+    # Those of the first second are the first of their partitions, for which the target makes files.
+    found = sorted(found[1000:])
     return {"p50_ms": found[len(found) // 2], "p99_ms": found[int(len(found) * 0.99)]}
 
 

@@ -33,7 +33,7 @@ _AGAIN: Final = (0.85, 0.95)
 """When to authenticate again, as a part of the session's time: KIP-368's numbers."""
 
 
-class Waiting:
+class AwaitedAnswer:
     """A request under way."""
 
     __slots__ = ("answer", "correlation_id", "done", "error", "request")
@@ -61,7 +61,7 @@ class ClientConnection:
         self._protocol = ClientProtocol(
             str(address), client_id=settings.client_id, max_frame=settings.max_response_bytes
         )
-        self._waiting: dict[int, Waiting] = {}
+        self._waiting: dict[int, AwaitedAnswer] = {}
         self._outbox = trio.Event()
         self._answered = False
         self._lifetime_s: float | None = None
@@ -106,14 +106,14 @@ class ClientConnection:
                 raise self._late(request, timeout_s)
         return await self._ask(request, (at_least, at_most), timeout_s, deadline)
 
-    def send_now(self, request: Any, *, at_most: int | None = None) -> Waiting | None:
+    def send_now(self, request: Any, *, at_most: int | None = None) -> AwaitedAnswer | None:
         """Send a request that has a response, in its place behind those before; None where it would have to wait for
         that. Raises ApiNotOffered, WireError."""
         if self.error is not None or not self._may_send.is_set():
             return None
         return self._send_request(request, 0, at_most)
 
-    async def response(self, waiting: Waiting, timeout_s: float, deadline: float) -> Any:
+    async def response(self, waiting: AwaitedAnswer, timeout_s: float, deadline: float) -> Any:
         """To what was sent: `timeout_s` after that, which is at the deadline, it is late. Raises as `request`."""
         try:
             with trio.move_on_at(deadline):
@@ -135,12 +135,12 @@ class ClientConnection:
             return None
         return await self.response(waiting, timeout_s, deadline)
 
-    def _send_request(self, request: Any, at_least: int, at_most: int | None) -> Waiting | None:
+    def _send_request(self, request: Any, at_least: int, at_most: int | None) -> AwaitedAnswer | None:
         correlation = self._protocol.send(request, at_least=at_least, at_most=at_most)
         self._outbox.set()
         if correlation is None:
             return None
-        waiting = self._waiting[correlation] = Waiting(request, correlation)
+        waiting = self._waiting[correlation] = AwaitedAnswer(request, correlation)
         return waiting
 
     def fail(self, error: ClientError) -> None:

@@ -13,7 +13,7 @@ from leafcuttr.errors import BrokerError, ErrorCode, RequestTimedOut
 
 T = TypeVar("T")
 _JITTER: Final = 0.2
-_MARKERS_S: Final = 0.02
+MARKERS_S: Final = 0.02
 """The pause while a transaction's markers are being written, which is soon over."""
 
 
@@ -67,7 +67,7 @@ async def until_answered(
             last, passes = error, error.code in passing
         pause = backoff.next_s()
         if last.code is ErrorCode.CONCURRENT_TRANSACTIONS:
-            pause = min(pause, _MARKERS_S)
+            pause = min(pause, MARKERS_S)
         if not passes or trio.current_time() + pause >= deadline:
             raise last
         await trio.sleep(pause)

@@ -47,15 +47,22 @@ class PlainBytes:
         return await self._socket.recv_into(buffer)
 
     async def send(self, pieces: Sequence[Piece]) -> None:
+        at, sent = 0, 0
+        if len(pieces) <= _PIECES:
+            # Mostly all of it goes at once: views of the pieces are made for a rest only.
+            sent = await self._socket.sendmsg(pieces)
+            if sent == sum(map(len, pieces)):
+                return
         left = [memoryview(piece).cast("B") for piece in pieces if len(piece)]
-        at = 0
-        while at < len(left):
-            sent = await self._socket.sendmsg(left[at : at + _PIECES])
+        while True:
             while at < len(left) and sent >= len(left[at]):
                 sent -= len(left[at])
                 at += 1
+            if at == len(left):
+                return
             if sent:
                 left[at] = left[at][sent:]
+            sent = await self._socket.sendmsg(left[at : at + _PIECES])
 
     def close(self) -> None:
         self._socket.close()

@@ -331,7 +331,7 @@ class Copying:
         )
 
     def _divide(self, portion: Portion, error: BrokerError) -> None:
-        largest = max((len(piece.batch) for piece in portion.pieces if piece.records > 1), default=0)
+        largest = max((piece.size for piece in portion.pieces if piece.records > 1), default=0)
         if isinstance(error, MessageTooLarge) and largest // 2 >= _SMALLEST_LIMIT:
             self._plan.lower_limit(portion.source.topic, largest // 2)
         elif portion.read_records == 1:

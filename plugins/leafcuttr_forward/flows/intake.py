@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.errors import BrokerError
     from leafcuttr_sdk.peers import PeerRead, PeerReader
 
+MUCH: Final = 256 << 10
+"""Bytes that wait: a flow that takes its target's commits one by one keeps up with less."""
 _EPOCH: Final = slice(12, 16)
 """Where the leader epoch of a batch is (int32)."""
 
@@ -161,6 +163,16 @@ class Intake:
     def next_is_alone(self) -> bool:
         """Whether the next portion is to be written by itself."""
         return bool(self._queue) and self._queue[0].alone
+
+    def is_behind(self) -> bool:
+        """Whether so much waits to be taken that to write it together is worth more than to write it soon."""
+        return sum(portion.size for portion in self._queue) >= MUCH
+
+    def written(self, portions: Sequence[Portion]) -> None:
+        """The target has taken the batches of these: they need no memory any more, though they are not there for good.
+        What follows them is read meanwhile."""
+        self.held -= sum(portion.drop_batches() for portion in portions)
+        self._wake()
 
     def release(self, portions: Sequence[Portion]) -> None:
         """These need no memory any more: they are at the target for good, or will be read again."""

@@ -11,7 +11,7 @@ Longer than other modules because both paths fill the same portion, and the one 
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from leafcuttr_forward.flows import points
 from leafcuttr_forward.flows.errors import NO_TOPIC, FlowStopped, NotReadyYet, PoisonRecord, line_of
@@ -46,6 +46,7 @@ _TURN: Final = 400
 """After so many batches, or as many slices of `_SLICE` records, other tasks have their turn."""
 _LETTER_HEADERS: Final = 2048
 """Bytes that the headers of a dead letter may take."""
+_DROPPED: Final = bytearray()
 _SLICE: Final = 500
 """Records that a filter gets at a time."""
 
@@ -67,7 +68,8 @@ class Routes(Protocol):
         ...
 
 
-class Piece(NamedTuple):
+@dataclass(slots=True)
+class Piece:
     """A batch for a partition of the target."""
 
     target: TopicPartition
@@ -78,6 +80,8 @@ class Piece(NamedTuple):
     """Offset at the source of the first of its records."""
     last: int
     """Of the last."""
+    size: int
+    """Bytes of the batch."""
 
 
 @dataclass(slots=True)
@@ -112,17 +116,24 @@ class Portion:
         base_offset, _, _, _, _, attributes, delta, *_, count = header
         if attributes & ~(CODEC_MASK | TRANSACTIONAL):
             data = memoryview(batch.as_new())
-        self.pieces.append(Piece(target, data, count, base_offset, base_offset + delta))
-        self.size += len(data)
+        size = len(data)
+        self.pieces.append(Piece(target, data, count, base_offset, base_offset + delta, size))
+        self.size += size
         self.read_records += count
 
     def add_grown(self, target: TopicPartition, growing: Growing) -> None:
         """One that was made anew."""
-        self._add(Piece(target, growing.finish(), growing.count, growing.first, growing.last))
+        batch = growing.finish()
+        size = len(batch)
+        self.pieces.append(Piece(target, batch, growing.count, growing.first, growing.last, size))
+        self.size += size
 
-    def _add(self, piece: Piece) -> None:
-        self.pieces.append(piece)
-        self.size += len(piece.batch)
+    def drop_batches(self) -> int:
+        """The target has them: what they were counts, their bytes are needed no more. How much memory that frees."""
+        for piece in self.pieces:
+            piece.batch = _DROPPED
+        size, self.size = self.size, 0
+        return size
 
 
 class RecordsRefused(Exception):

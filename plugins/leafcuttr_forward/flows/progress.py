@@ -104,6 +104,7 @@ class Progress:
         """These are at the target for good."""
         self.positions.update(self.after(written))
         told: list[Written] = []
+        listened = bool(self._report.on_written)
         for portion, appended in written:
             report = self._report.partitions.get(portion.source)
             if report is None:
@@ -116,21 +117,24 @@ class Progress:
             behind = self._behind_last(portion, appended)
             if behind is not None:
                 report.target_offset = behind
+            written_to = report.written_to
             for piece, one in zip(portion.pieces, appended, strict=True):
                 report.written_records += piece.records
-                report.written_bytes += len(piece.batch)
-                report.written_to[piece.target] = report.written_to.get(piece.target, 0) + piece.records
-                told.append(
-                    Written(
-                        portion.source,
-                        piece.first,
-                        portion.next if piece is portion.pieces[-1] else piece.last + 1,
-                        piece.target,
-                        one.base_offset,
-                        piece.records,
-                        len(piece.batch),
+                report.written_bytes += piece.size
+                written_to[piece.target] = written_to.get(piece.target, 0) + piece.records
+                if listened:
+                    behind = portion.next if piece is portion.pieces[-1] else piece.last + 1
+                    told.append(
+                        Written(
+                            portion.source,
+                            piece.first,
+                            behind,
+                            piece.target,
+                            one.base_offset,
+                            piece.records,
+                            piece.size,
+                        )
                     )
-                )
         for call in self._report.on_written if told else ():
             call(told)
         self.on_settled()

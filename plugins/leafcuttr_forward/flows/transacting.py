@@ -1,11 +1,11 @@
 """Exactly once: records and their position in one transaction of the target.
 
-A transaction goes on while there is more to write, for a tenth of a second; it ends at once where there is none, so
+A transaction goes on while much waits to be written, for a tenth of a second; it ends at once where little does, so
 that a slow flow is quick and a fast one has few commits.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from leafcuttr_forward.flows import points
 from leafcuttr_forward.flows.errors import REFUSALS
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from leafcuttr_forward.flows.spec import FlowSpec
     from leafcuttr_sdk.transactions import OpenTransaction, TransactionalProducer
     from leafcuttr_sdk.types import Clock
+
+
+MARKERS_S: Final = 0.005
+"""Between two transactions: the target is writing the markers of the first. Kafka's broker lets a batch that comes
+before it has done so wait for 20 ms."""
+
+_FAST_BYTES: Final = 1 << 20
+_FAST_S: Final = 0.01
+"""A transaction of so many bytes waits so long for more: they come from a source that has much."""
 
 
 class TransactionalWriter:
@@ -47,8 +56,11 @@ class TransactionalWriter:
     async def run(self) -> None:
         """Raises RecordsRefused, with nothing of the transaction written, and BrokerError: whether the transaction was
         committed is then to be read from the topic of positions, once the producer was opened anew."""
+        import trio
+
         while portions := await self._intake.take(self._spec.request_bytes):
             await self._write(portions)
+            await trio.sleep(MARKERS_S)
 
     async def store(self, records: dict[bytes, bytes | None]) -> None:
         """Positions without records. Raises BrokerError."""
@@ -58,16 +70,18 @@ class TransactionalWriter:
     async def _write(self, portions: list[Portion]) -> None:
         taken = list(portions)
         written: list[AppendedPortion] = []
+        size = 0
         ends_at = self._clock.monotonic() + self._spec.transaction_ms / 1000
         try:
             async with self._one_at_a_time, self._producer.begin() as transaction:
                 points.reach("transaction-begun")
                 while True:
+                    size += sum(portion.size for portion in portions)
                     written += await self._append(transaction, portions)
                     points.reach("transaction-appended")
                     if portions[0].alone or self._intake.next_is_alone or self._clock.monotonic() >= ends_at:
                         break
-                    portions = self._intake.take_now(self._spec.request_bytes)
+                    portions = await self._more(size)
                     if not portions:
                         break
                     taken += portions
@@ -83,9 +97,23 @@ class TransactionalWriter:
         finally:
             self._intake.release(taken)
 
+    async def _more(self, written: int) -> list[Portion]:
+        """What is written in the same transaction, which has so many bytes; none if it is to end."""
+        import trio
+
+        most = self._spec.request_bytes
+        if self._intake.is_behind():
+            return self._intake.take_now(most)
+        if written < _FAST_BYTES:
+            return []
+        with trio.move_on_after(_FAST_S):
+            return await self._intake.take(most)
+        return []
+
     async def _append(
         self, transaction: "OpenTransaction", portions: Sequence[Portion]
     ) -> list[AppendedPortion]:
         batches = [NewBatch(piece.target, piece.batch) for portion in portions for piece in portion.pieces]
         appended = iter(await transaction.append(batches) if batches else ())
+        self._intake.written(portions)
         return [AppendedPortion(portion, [next(appended) for _ in portion.pieces]) for portion in portions]

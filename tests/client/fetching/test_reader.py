@@ -103,6 +103,18 @@ async def test_a_batch_larger_than_all_limits_is_read(peer: Peer, topic: str) ->
         assert await read_to(reader, dict.fromkeys(written, 4)) == written
 
 
+async def test_batches_larger_than_the_share_of_a_partition_come_of_all_partitions(
+    peer: Peer, topic: str
+) -> None:
+    """Once one has come: with a smaller share each fetch would have one partition only."""
+    written = await fill(peer, topic, {0: 8, 1: 8, 2: 8}, size=50_000)
+    async with peer.reader(partition_bytes=1000) as reader:
+        reader.assign(dict.fromkeys(written, 0))
+        await reader.read()
+        together = [len(await reader.read()) for _ in range(2)]
+    assert together[-1] == 3
+
+
 async def test_pause_keeps_what_was_read_for_resume(peer: Peer, topic: str) -> None:
     written = await fill(peer, topic, {0: 1, 1: 1})
     first, second = written

@@ -119,6 +119,19 @@ async def test_bytes_that_are_no_batch_are_not_sent(peer: Peer, topic: str) -> N
         assert await appender.append([new_batch(tp, b"good")]) == [Appended(0, 0)]
 
 
+async def test_a_large_batch_that_is_damaged_is_refused_by_the_broker(peer: Peer, topic: str) -> None:
+    """Nobody computes its CRC before that; what is behind it is not appended either."""
+    tp = TopicPartition(topic, 0)
+    damaged = new_batch(tp, bytes(100_000))
+    damaged.batch[-1] ^= 1  # type: ignore[index]
+    async with peer.appender() as appender:
+        await appender.append([new_batch(tp, b"before")])
+        answers = await appender.append([damaged, new_batch(tp, b"behind")])
+        assert [type(one) for one in answers] == [CorruptMessage, OutOfOrderSequence]
+        (appended,) = await appender.append([new_batch(tp, bytes(100_000))])
+        assert appended == Appended(1, 1)
+
+
 async def test_partitions_that_do_not_exist(peer: Peer, topic: str) -> None:
     wrong = [TopicPartition("nowhere", 0), TopicPartition(topic, 9)]
     right = TopicPartition(topic, 0)

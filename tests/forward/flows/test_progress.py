@@ -77,8 +77,8 @@ def test_each_batch_has_the_offsets_of_its_own_records() -> None:
 
 
 def test_where_a_dead_letter_went_says_nothing_of_the_flow_s_own_topic() -> None:
-    letter = Piece(TopicPartition("dead", 0), bytearray(70), 1, 11, 11)
-    own = Piece(PARTITION, bytearray(70), 10, 0, 9)
+    letter = Piece(TopicPartition("dead", 0), bytearray(70), 1, 11, 11, 70)
+    own = Piece(PARTITION, bytearray(70), 10, 0, 9, 70)
     report = FlowReport("f")
     progress = Progress("f", "c", "c", {}, report)
     progress.start(PARTITION, 0, PARTITION.topic)

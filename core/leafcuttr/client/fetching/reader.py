@@ -243,6 +243,10 @@ class RemoteReader:
             for data in topic.partitions:
                 key: Any = (topic.topic or topic.topic_id, data.partition_index)
                 one = by_name.get(key) if topic.topic else by_id.get(key)
+                size = len(data.records) if isinstance(data.records, memoryview) else 0
+                if size > self._partition_bytes:
+                    # A batch is larger than was allowed: with less than it takes, a fetch has one partition only.
+                    self._partition_bytes = min(size, self._max_bytes)
                 if one is not None:
                     well = self._assignment.found(one, data) and well
         self._arrive()

@@ -130,7 +130,7 @@ class Lane:
 
     @property
     def is_idle(self) -> bool:
-        return not self._waiting and not self._window
+        return not (self._waiting or self._window)
 
     def add(self, call: Call, place: int, batch: Unstamped) -> Outgoing:
         """Append this behind all others: the batch at that place of a call."""

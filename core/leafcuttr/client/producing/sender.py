@@ -4,7 +4,7 @@ A request has at most one batch of a partition, and as many partitions as have o
 `lane`'s; this finds leaders, makes requests, and hands their answers on. Used by idempotent appenders and by
 transactions.
 
-What can be sent is sent at once, by whoever makes that so: a call of `append`, or an answer (`_send`). A task for each
+What can be sent is sent at once (`_send`): by the call of `append`, or by the answer, that makes it so. A task for each
 leader waits for its answers, which come in the order of the requests; for the connection, where there is none; and for
 the end of pauses. One more task finds leaders.
 """
@@ -22,7 +22,7 @@ from leafcuttr.client.errors import ClientError
 from leafcuttr.client.leaders import Led, look_up
 from leafcuttr.client.producing.lane import Call, Lane, Outgoing
 from leafcuttr.client.producing.stamp import ProducerIdentity, fit, stamped
-from leafcuttr.client.retrying import RetryPauses
+from leafcuttr.client.retrying import MARKERS_S, RetryPauses
 from leafcuttr.errors import BrokerError, ErrorCode, RequestTimedOut
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.messages.produce import (
@@ -283,14 +283,15 @@ class BatchSender:
         if self._stopped:
             return taken
         size, now = 0, trio.current_time()
+        all_led, rested = self._led, self._rested
         for tp, lane in self._lanes.items():
-            led = self._led.get(tp)
+            led = all_led.get(tp)
             if led is None or led.node != node or lane.is_idle:
                 continue
-            if tp in self._rested:
-                if self._rested[tp] > now:
+            if rested and tp in rested:
+                if rested[tp] > now:
                     continue
-                del self._rested[tp]
+                del rested[tp]
             if size >= _REQUEST_BYTES:
                 break
             if (outgoing := lane.take()) is None:
@@ -304,13 +305,17 @@ class BatchSender:
     def _settle(self, sent: "_Sent", response: ProduceResponse | None, trouble: str) -> None:
         """There is an answer to a request, or none."""
         now = trio.current_time()
-        answered = {} if response is None else _by_partition(response, sent.request)
-        for tp, outgoing in sent.batches.items():
-            answer = answered.get(tp)
-            if answer is not None:
-                self._answered(tp, outgoing, answer, now)
-            else:
-                self._lost(tp, outgoing, trouble or "the broker's answer leaves it out", now)
+        left = dict(sent.batches)
+        for topic in () if response is None else response.responses:
+            name = topic.name or next(
+                (one.name for one in sent.request.topic_data if one.topic_id == topic.topic_id), ""
+            )
+            for answer in topic.partition_responses:
+                tp = TopicPartition(name, answer.index)
+                if (outgoing := left.pop(tp, None)) is not None:
+                    self._answered(tp, outgoing, answer, now)
+        for tp, outgoing in left.items():
+            self._lost(tp, outgoing, trouble or "the broker's answer leaves it out", now)
 
     def _answered(
         self, tp: TopicPartition, outgoing: Outgoing, answer: PartitionProduceResponse, now: float
@@ -322,18 +327,21 @@ class BatchSender:
         if answer.error_code in NEW_LEADER:
             self._led.pop(tp, None)
         if outgoing.lane.refused(outgoing, answer.error_code, answer.error_message, now):
-            self._rest(tp, now)
+            self._rest(tp, now, answer.error_code)
 
     def _lost(self, tp: TopicPartition, outgoing: Outgoing, why: str, now: float) -> None:
         self._led.pop(tp, None)
         outgoing.lane.lost(outgoing, why, now)
         self._rest(tp, now)
 
-    def _rest(self, tp: TopicPartition, now: float) -> None:
+    def _rest(self, tp: TopicPartition, now: float, code: int = 0) -> None:
         """The next batch of this partition goes out after a pause."""
         if tp not in self._backoffs:
             self._backoffs[tp] = RetryPauses(self._settings)
-        self._rested[tp] = now + self._backoffs[tp].next_s()
+        pause = self._backoffs[tp].next_s()
+        if code == ErrorCode.CONCURRENT_TRANSACTIONS:
+            pause = min(pause, MARKERS_S)
+        self._rested[tp] = now + pause
 
     def _produce(self, batches: Mapping[TopicPartition, Outgoing]) -> tuple[ProduceRequest, int]:
         topics: dict[str, list[PartitionProduceData]] = {}
@@ -389,14 +397,3 @@ class _Leader:
 
 async def _never() -> None:
     raise AssertionError("nothing was sent")
-
-
-def _by_partition(
-    response: ProduceResponse, request: ProduceRequest
-) -> dict[TopicPartition, PartitionProduceResponse]:
-    names = {topic.topic_id: topic.name for topic in request.topic_data}
-    return {
-        TopicPartition(topic.name or names.get(topic.topic_id, ""), each.index): each
-        for topic in response.responses
-        for each in topic.partition_responses
-    }
