@@ -33,6 +33,7 @@ HIDDEN: Final = "_lc_"
 RECORD_COLUMNS: Final = ("key", "headers", RECORD_TIME)
 """Columns of the record: of two joined rows those of the left stay."""
 
+_DEEP: Final = "an expression is nested too deep to be checked"
 SourceColumns: TypeAlias = Callable[[str, Source, Pipeline, Wrong, Wrong], Columns]
 """The last two say what is wrong, and what is only noted."""
 
@@ -92,7 +93,11 @@ def _of_step(step: Step, checked: Checked, pipeline: Pipeline) -> Columns:
     wrong = checked.wrong_at(step.line, step.part)
     if not inputs and op.takes_from(step.operation):
         inputs = [UNKNOWN]
-    made = RULES[type(step.operation)](step.operation, inputs, wrong)
+    try:
+        made = RULES[type(step.operation)](step.operation, inputs, wrong)
+    except RecursionError:
+        checked.wrong_at(step.line, step.part, note=True)(_DEEP)
+        return UNKNOWN
     for name in made.names:
         if name.lower().startswith(HIDDEN) and not any(name in one.names for one in inputs):
             wrong(f"a column must not be named {name}: names with {HIDDEN} are taken")

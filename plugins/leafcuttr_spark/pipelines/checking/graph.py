@@ -1,6 +1,6 @@
 """The graph of frames: what steps and sinks read is there, and what is written to it can be done with streams."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +17,7 @@ from leafcuttr_spark.pipelines.model import (
 )
 from leafcuttr_spark.pipelines.reading.variables import nearest
 
+_LISTED: Final = 20
 _WINDOWED: Final = (op.Aggregate, op.Count, op.Reduce)
 _OF_TABLES: Final = (
     *(op.Filter, op.Map, op.Select, op.Cast, op.Drop, op.Rename, op.FlatMap, op.Branch, op.Union, op.Sql),
@@ -95,7 +96,7 @@ def _twice(pipeline: Pipeline) -> Iterator[Fault]:
 
 
 def _unknown(pipeline: Pipeline) -> Iterator[Fault]:
-    known = set(pipeline.sources)
+    known = dict.fromkeys(pipeline.sources)
     later = {name: step for step in pipeline.steps for name in step.frames}
     branches = {step.name: step for step in pipeline.steps if isinstance(step.operation, op.Branch)}
     for step in pipeline.steps:
@@ -104,10 +105,10 @@ def _unknown(pipeline: Pipeline) -> Iterator[Fault]:
         for name in dict.fromkeys(step.inputs):
             if name not in known:
                 yield Fault(step.line, step.part, _why_unknown(name, step, known, later, branches))
-        known.update(step.frames)
+        known.update(dict.fromkeys(step.frames))
     for name, sink in pipeline.sinks.items():
         if not sink.from_:
-            frames = ", ".join(known)
+            frames = listed(known)
             yield Fault(
                 sink.line, sink_part(name), f"the key from is missing: which rows; there are {frames}"
             )
@@ -120,16 +121,26 @@ def _no_from(step: Step, pipeline: Pipeline) -> str:
         streams = [name for name, source in pipeline.sources.items() if source.table is None]
         if not streams:
             return "the key from is missing: all sources are tables"
-        return f"the key from is missing: which of the sources {', '.join(streams)}"
-    frames = ", ".join(pipeline.steps[step.index - 1].frames)
+        return f"the key from is missing: which of the sources {listed(streams)}"
+    frames = listed(pipeline.steps[step.index - 1].frames)
     return f"the key from is missing: the step before has the branches {frames}"
 
 
+def listed(names: Iterable[str]) -> str:
+    """Names in a line, the first of very many."""
+    found = [*names]
+    return ", ".join(found[:_LISTED]) + (f" and {len(found) - _LISTED} more" if len(found) > _LISTED else "")
+
+
 def _why_unknown(
-    name: str, step: Step | None, known: set[str], later: Mapping[str, Step], branches: Mapping[str, Step]
+    name: str,
+    step: Step | None,
+    known: Mapping[str, None],
+    later: Mapping[str, Step],
+    branches: Mapping[str, Step],
 ) -> str:
     if (branch := branches.get(name)) is not None:
-        return f"{name} is a step with branches; the frames are {', '.join(branch.frames)}"
+        return f"{name} is a step with branches; the frames are {listed(branch.frames)}"
     maker = later.get(name)
     if step is not None and maker is not None:
         if maker.index == step.index:
@@ -137,8 +148,7 @@ def _why_unknown(
         if _reads(maker, step, later):
             return f"it reads {name} of {maker.part}, which reads what it makes: a circle"
         return f"{name} is made by {maker.part}, which comes later: a step reads sources and steps before it"
-    there = ", ".join(sorted(known)[:20])
-    return f"there is no frame {name[:60]}{nearest(name, known)}; there are {there}"
+    return f"there is no frame {name[:60]}{nearest(name, known)}; there are {listed(known)}"
 
 
 def _reads(step: Step, other: Step, makers: Mapping[str, Step]) -> bool:
@@ -256,7 +266,7 @@ def _without_watermark(frame: Frame, pipeline: Pipeline) -> list[str]:
 
 
 def _named(sources: list[str]) -> str:
-    which = " and ".join(sources)
+    which = " and ".join(sources[:_LISTED])
     return f"the source {which} has" if len(sources) == 1 else f"the sources {which} have"
 
 
@@ -305,8 +315,8 @@ def _of_topic_sink(sink: Sink, pipeline: Pipeline) -> Iterator[str]:
 
 def _unknown_cluster(name: str, pipeline: Pipeline) -> Iterator[str]:
     if name not in pipeline.clusters:
-        there = ", ".join(pipeline.clusters)
-        yield f"cluster: there is no cluster {name}{nearest(name, pipeline.clusters)}; there are {there}"
+        there = listed(pipeline.clusters)
+        yield f"cluster: there is no cluster {name[:60]}{nearest(name, pipeline.clusters)}; there are {there}"
 
 
 def _fed_back(pipeline: Pipeline) -> Iterator[Fault]:

@@ -18,7 +18,7 @@ class UnreadableSqlError(ValueError):
     """A text that sqlglot does not read, though Spark may."""
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=512)
 def parsed(text: str) -> Any:
     """The tree of an expression or a query. It must not be changed. Raises SqlError, UnreadableSqlError."""
     if len(text) > MOST_CHARACTERS:
@@ -69,8 +69,8 @@ def frames_of(query: str) -> tuple[str, ...]:
 
     try:
         tree = parsed(query)
-    except (SqlError, UnreadableSqlError):
+        own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+        names = [table.name for table in tree.find_all(exp.Table) if not table.args.get("db")]
+    except (SqlError, UnreadableSqlError, RecursionError):
         return ()
-    own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-    names = (table.name for table in tree.find_all(exp.Table, bfs=False) if not table.args.get("db"))
     return tuple(dict.fromkeys(name for name in names if name.lower() not in own))

@@ -121,7 +121,7 @@ def test_a_pipeline_in_which_all_is_right_has_no_faults_and_no_notes() -> None:
     [
         (
             "sinks: {a: {from: ordes, topic: a}}\n",
-            "sinks.a: there is no frame ordes: did you mean orders?; there are c",
+            "sinks.a: there is no frame ordes: did you mean orders?; there are o",
         ),
         ("sinks: {a: {topic: a}}\n", "sinks.a: the key from is missing: which rows; there are "),
         (
