@@ -42,7 +42,7 @@ from support.waiting import free_port, until
 
 PARTITIONS = 3
 """Of the topic that is read; each has a key of its own."""
-PATIENCE_S = 240.0
+PATIENCE_S = 600.0
 FILE = """
 pipeline: numbers
 variables: {most: 100, master: "local[2]"}

@@ -36,7 +36,7 @@ pytestmark = [
     pytest.mark.timeout(900),
 ]
 
-PATIENCE_S = 240.0
+PATIENCE_S = 600.0
 _NUMBERS = count()
 TEXT = """
 pipeline: NAME
