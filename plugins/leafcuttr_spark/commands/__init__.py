@@ -6,6 +6,7 @@ plans  the graph of a file as text: plan
 run    a pipeline runs: run
 runs   how a run goes, and its end: status, stop
 replays a pipeline begins anew: replay
+states what a step keeps: state
 dead_letters what could not be processed: dlq
 packages what executors need: package
 common, common_runs options and errors that several have
@@ -23,6 +24,7 @@ from leafcuttr_spark.commands.plans import plan
 from leafcuttr_spark.commands.replays import replay
 from leafcuttr_spark.commands.run.command import run
 from leafcuttr_spark.commands.runs import status, stop
+from leafcuttr_spark.commands.states import state
 
 
 @click.group("spark", short_help="Write, check and run pipelines on Spark.")
@@ -41,5 +43,5 @@ def spark() -> None:
     """
 
 
-for _command in (init, check, plan, run, status, stop, replay, dlq, package):
+for _command in (init, check, plan, run, status, stop, replay, state, dlq, package):
     spark.add_command(_command)

@@ -11,6 +11,8 @@ from leafcuttr_spark.source.offsets import positions_of
 
 LATE: Final = "lc.late."
 """The begin of the names of observed metrics that count late rows."""
+READ: Final = "lc.read."
+"""Of those that count the rows of a source. Spark's own number has rows that only tell the time too."""
 
 Offsets = Mapping[TopicPartition, int]
 
@@ -61,18 +63,22 @@ def progress_of(text: str) -> BatchProgress:
         batch = int(found["batchId"])
     except (TypeError, KeyError):
         raise ValueError("it has no batchId") from None
+    observed = found.get("observedMetrics") or {}
+    counted = [*_counts(observed, READ)]
+    rows = sum(counted) if counted else _whole(found.get("numInputRows"))
+    seconds = _whole(found.get("batchDuration")) / 1000
     operators = [one for one in found.get("stateOperators") or () if isinstance(one, dict)]
     return BatchProgress(
         batch=batch,
-        rows=_whole(found.get("numInputRows")),
-        rows_per_s=_real(found.get("processedRowsPerSecond")),
-        seconds=_whole(found.get("batchDuration")) / 1000,
+        rows=rows,
+        rows_per_s=rows / seconds if seconds else 0.0,
+        seconds=seconds,
         sources=tuple(map(_source, found.get("sources") or ())),
         watermark_ms=_watermark((found.get("eventTime") or {}).get("watermark")),
         state_rows=sum(_whole(one.get("numRowsTotal")) for one in operators),
         state_bytes=sum(_whole(one.get("memoryUsedBytes")) for one in operators),
         late_rows=sum(_whole(one.get("numRowsDroppedByWatermark")) for one in operators)
-        + sum(_late(found.get("observedMetrics") or {})),
+        + sum(_counts(observed, LATE)),
     )
 
 
@@ -87,9 +93,9 @@ def _offsets(kept: Any) -> Offsets:
         return {}
 
 
-def _late(observed: Mapping[str, Any]) -> Iterable[int]:
+def _counts(observed: Mapping[str, Any], begin: str) -> Iterable[int]:
     for name, row in observed.items():
-        if name.startswith(LATE) and isinstance(row, dict):
+        if name.startswith(begin) and isinstance(row, dict):
             yield from map(_whole, row.values())
 
 
@@ -103,8 +109,3 @@ def _watermark(text: Any) -> int | None:
 
 def _whole(value: Any) -> int:
     return value if type(value) is int else 0
-
-
-def _real(value: Any) -> float:
-    """Spark writes NaN and infinity for a batch that took no time."""
-    return float(value) if isinstance(value, int | float) and abs(value) < 1e15 else 0.0

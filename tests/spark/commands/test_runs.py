@@ -300,3 +300,26 @@ def test_pipelines_of_a_broker(tmp_path: Path) -> None:
     done = ran("status", "--admin-server", address)
     assert done.exit_code == 1
     assert f"no broker answers at {address}: " in done.stderr
+
+
+# State
+
+
+def test_the_state_of_a_step_that_is_not_there(file: Path) -> None:
+    done = ran("state", file, "totals")
+    assert done.exit_code == 2
+    assert "orders has no step totals; it has none" in " ".join(done.stderr.split())
+    assert ran("state", file, "totals", "--key", "x").exit_code == 2
+
+
+def test_keys_are_json_or_text() -> None:
+    from leafcuttr_spark.commands.states import _key, _value
+
+    assert [_key(text) for text in ("a=north", "a=7", 'a="7"', "a=x=y")] == [
+        ("a", "north"),
+        ("a", 7),
+        ("a", "7"),
+        ("a", "x=y"),
+    ]
+    assert _value({"key": {}, "value": {"n": 1}}) == {"n": 1}
+    assert _value({"key": {}, "value": {"n": 1}, "side": "left"}) == {"side": "left", "n": 1}

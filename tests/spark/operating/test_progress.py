@@ -25,7 +25,6 @@ FULL: dict[str, Any] = {
     "batchId": 17,
     "batchDuration": 1500,
     "numInputRows": 300,
-    "processedRowsPerSecond": 200.5,
     "eventTime": {"watermark": "1970-01-01T00:00:05.000Z"},
     "stateOperators": [
         {"numRowsTotal": 7, "memoryUsedBytes": 100, "numRowsDroppedByWatermark": 2},
@@ -44,7 +43,7 @@ def test_all_that_operators_see() -> None:
     source = SourceProgress(
         dict(zip(ORDERS, (10, 20), strict=True)), dict(zip(ORDERS, (15, 20), strict=True))
     )
-    assert found == BatchProgress(17, 300, 200.5, 1.5, (source, SourceProgress({}, {})), 5000, 12, 150, 5)
+    assert found == BatchProgress(17, 300, 200.0, 1.5, (source, SourceProgress({}, {})), 5000, 12, 150, 5)
     assert found.lag == {ORDERS[0]: 5}
     assert found.knows_lag
 
@@ -64,14 +63,22 @@ def test_little_is_enough() -> None:
     assert found == BatchProgress(0, 0, 0.0, 0.0)
     assert not found.knows_lag
     odd = {
-        "processedRowsPerSecond": "NaN",
         "eventTime": {"watermark": "soon"},
         "stateOperators": [7],
         "sources": None,
+        "observedMetrics": None,
     }
     assert progress_of(json.dumps({"batchId": 0, **odd})) == BatchProgress(0, 0, 0.0, 0.0)
-    first = {"eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}, "processedRowsPerSecond": float("inf")}
-    assert progress_of(json.dumps({"batchId": 0, **first})) == BatchProgress(0, 0, 0.0, 0.0)
+    first = {"eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}, "numInputRows": 5}
+    assert progress_of(json.dumps({"batchId": 0, **first})) == BatchProgress(0, 5, 0.0, 0.0)
+
+
+def test_rows_that_only_tell_the_time_are_no_rows() -> None:
+    observed = {"lc.read.orders": {"rows": 4}, "lc.read.payments": {"rows": 2}}
+    found = progress_of(json.dumps(FULL | {"observedMetrics": observed}))
+    assert (found.rows, found.rows_per_s) == (6, 4.0)
+    none = progress_of(json.dumps(FULL | {"observedMetrics": {"lc.read.orders": {"rows": 0}}}))
+    assert (none.rows, none.rows_per_s) == (0, 0.0)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "7", '{"batchId": null}'])

@@ -16,17 +16,45 @@ from leafcuttr_spark.pipelines.checking.types import parse_ddl, parse_type
 from spark.pipelines.written import read, with_steps
 
 TYPES = {
-    **{"ti": "tinyint", "sh": "smallint", "i": "int", "l": "bigint", "f": "float", "d": "double"},
-    **{"de": "decimal(10,2)", "s": "string", "b": "boolean", "bi": "binary", "da": "date", "ts": "timestamp"},
-    **{"a": "array<int>", "m": "map<string,int>", "st": "struct<x:int,y:string>", "sa": "array<struct<x:int>>"},
+    "ti": "tinyint",
+    "sh": "smallint",
+    "i": "int",
+    "l": "bigint",
+    "f": "float",
+    "d": "double",
+    "de": "decimal(10,2)",
+    "s": "string",
+    "b": "boolean",
+    "bi": "binary",
+    "da": "date",
+    "ts": "timestamp",
+    "a": "array<int>",
+    "m": "map<string,int>",
+    "st": "struct<x:int,y:string>",
+    "sa": "array<struct<x:int>>",
 }
 COLUMNS = Columns(tuple((name, parse_type(type_)) for name, type_ in TYPES.items()))
-OPERATORS = "+ - * / % = AND".split()
-FUNCTIONS = "sum avg min max count upper lower - first length".split()
+OPERATORS = ["+", "-", "*", "/", "%", "=", "AND"]
+FUNCTIONS = ["sum", "avg", "min", "max", "count", "upper", "lower", "-", "first", "length"]
 EXPRESSIONS = (
     *(f"{left} {operator} {right}" for left in TYPES for right in TYPES for operator in OPERATORS),
     *(f"{function}({name})" for function in FUNCTIONS for name in TYPES),
-    *("1", "1.5", "1e3", "3000000000", "'x'", "true", "null", "1L", "2.0D", "st.x", "m.k", "sa.x", "a[0]", "m['k']"),
+    *(
+        "1",
+        "1.5",
+        "1e3",
+        "3000000000",
+        "'x'",
+        "true",
+        "null",
+        "1L",
+        "2.0D",
+        "st.x",
+        "m.k",
+        "sa.x",
+        "a[0]",
+        "m['k']",
+    ),
     *("st", "sa[0].x", "i in (1, 2)", "not b", "i is null", "s like 'a'", "i <=> l", "exists(a, x -> x > 1)"),
     *("transform(a, x -> x + i)", "aggregate(a, 0, (acc, x) -> acc + x)", "filter(sa, e -> e.x > 1)"),
 )
