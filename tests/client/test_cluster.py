@@ -28,7 +28,7 @@ from leafcuttr.wire.api import ApiKey
 from leafcuttr.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from leafcuttr.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from leafcuttr.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from leafcuttr.wire.messages.list_groups import ListGroupsRequest
+from leafcuttr.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from leafcuttr.wire.messages.metadata import MetadataRequest
 from leafcuttr_sdk.types import TopicPartition
 from support.sasl_server import SaslServer
@@ -357,6 +357,67 @@ async def test_coordinators(nursery: trio.Nursery, autojump_clock: trio.testing.
         with pytest.raises(BrokerError) as caught:
             await cluster.coordinator(CoordinatorKind.GROUP, "g", timeout_s=3)
         assert caught.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+async def test_a_coordinator_that_is_not_found_in_time_costs_no_connection(nursery: trio.Nursery) -> None:
+    [broker] = await cluster_of(
+        nursery,
+        1,
+        lambda node: {
+            ApiKey.FIND_COORDINATOR: lambda call: FindCoordinatorResponse(
+                coordinators=[
+                    Coordinator(
+                        key=call.request.coordinator_keys[0], error_code=15, node_id=-1, host="", port=-1
+                    )
+                ]
+            )
+        },
+    )
+    async with opened([broker]) as cluster:
+        for _ in range(5):
+            with pytest.raises(BrokerError) as caught:
+                await cluster.coordinator(CoordinatorKind.GROUP, "g", timeout_s=0.3)
+            assert caught.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert cluster.trouble is None
+    assert broker.connections == 1
+
+
+async def test_what_is_sent_at_once_goes_over_an_open_connection_in_its_order(nursery: trio.Nursery) -> None:
+    fails = [False]
+    [broker] = await cluster_of(
+        nursery,
+        1,
+        lambda node: {
+            ApiKey.LIST_GROUPS: lambda call: (
+                HANG_UP
+                if fails[0]
+                else ListGroupsResponse(throttle_time_ms=broker.asked("ListGroupsRequest"), groups=[])
+            )
+        },
+    )
+    async with opened([broker]) as cluster:
+        assert cluster.send_now(ListGroupsRequest(), node=1) is None, "its address is unknown"
+        await cluster.metadata([])
+        waiting = [cluster.send_now(ListGroupsRequest(), node=1) for _ in range(3)]
+        assert [(await one()).throttle_time_ms for one in waiting if one is not None] == [1, 2, 3]
+        assert cluster.send_now(ListGroupsRequest(), node=2) is None
+        fails[0] = True
+        lost = cluster.send_now(ListGroupsRequest(), node=1)
+        assert lost is not None
+        with pytest.raises(ConnectionLost):
+            await lost()
+        assert cluster.send_now(ListGroupsRequest(), node=1) is None, "it has to be connected again"
+
+
+async def test_one_that_is_late_is_trouble(nursery: trio.Nursery) -> None:
+    [broker] = await cluster_of(nursery, 1, lambda node: {ApiKey.LIST_GROUPS: lambda _: None})
+    async with opened([broker], **{"request.timeout.ms": "100"}) as cluster:
+        await cluster.metadata([], timeout_s=30)
+        late = cluster.send_now(ListGroupsRequest(), node=1)
+        assert late is not None
+        with pytest.raises(TimedOut, match="does not answer ListGroups within"):
+            await late()
+        assert cluster.trouble is not None
 
 
 async def test_a_coordinator_by_the_single_fields_of_older_brokers(nursery: trio.Nursery) -> None:
