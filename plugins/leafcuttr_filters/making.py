@@ -5,12 +5,12 @@ that it cannot handle.
 """
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias, cast
 
 from leafcuttr_filters.definitions.parsing import Definition
-from leafcuttr_filters.documents.by_schema import NotReadyYetError, SchemaDocuments
+from leafcuttr_filters.documents.by_schema import NotReadyYetError, SchemaDocuments, waiting
 from leafcuttr_filters.documents.json_values import CannotFilterError, decoded
 from leafcuttr_sdk.conditions import Condition
 from leafcuttr_sdk.errors import PluginError
@@ -21,16 +21,15 @@ Judge: TypeAlias = Callable[[Record], Verdict]
 
 
 class MadeFilter:
-    """A record filter whose method is a function, so that a record costs one call less."""
+    """A record filter whose methods are functions, so that a record costs one call less."""
+
+    forget: Callable[[], None]
+    """Only of one that remembers records."""
+    filter_in_thread: Callable[[Sequence[Record]], Sequence[Verdict]]
+    """Only of one that may have to wait for worker processes."""
 
     def __init__(self, judge: Judge) -> None:
         self.filter: Final = judge
-
-
-class MadeForgettingFilter(MadeFilter):
-    def __init__(self, judge: Judge, forget: Callable[[], None]) -> None:
-        super().__init__(judge)
-        self.forget: Final = forget
 
 
 def make(definition: Definition, context: TopicContext) -> RecordFilter:
@@ -43,7 +42,17 @@ def make(definition: Definition, context: TopicContext) -> RecordFilter:
     if condition is not None:
         judge = _conditional(judge, matcher(condition, context, definition.values))
     judge = _guarded(judge, definition)
-    return cast("RecordFilter", MadeFilter(judge) if forget is None else MadeForgettingFilter(judge, forget))
+    filter_ = MadeFilter(judge)
+    if forget is not None:
+        filter_.forget = forget
+    if definition.values.get("decode") == "schema" and not context.routes:
+        filter_.filter_in_thread = partial(_in_thread, judge)
+    return cast("RecordFilter", filter_)
+
+
+def _in_thread(judge: Judge, records: Sequence[Record]) -> Sequence[Verdict]:
+    with waiting():
+        return [judge(record) for record in records]
 
 
 def matcher(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from leafcuttr_registry.provider import RegistryProvider
-from leafcuttr_sdk import DROP, DeadLetter, NotReady, PluginError, Record, schema_framing
+from leafcuttr_sdk import DROP, DeadLetter, NeedsThread, NotReady, PluginError, Record, schema_framing
 from leafcuttr_sdk.testing import RunningBroker, running_broker
 from support.checked_topics import Shop, framed, guid_header
 from support.making_filters import NOW, made
@@ -123,6 +123,67 @@ def test_what_is_not_of_its_schema_or_cannot_be_again(broker: RunningBroker, sho
     )
     assert "the magic byte is 123" in reasons[3] and reasons[4] == "replace: there is no schema 99999"
     assert judged(broker, "json", record(came))[0].reason == "mask: it is no JSON"
+
+
+PATTERN = json.dumps(
+    {"type": "object", "properties": {"mail": {"type": "string", "pattern": "^([a-z@.]+)+$"}}}
+)
+BUSY = json.dumps({"type": "object", "properties": {"mail": {"type": "string", "pattern": "^(a+)+$"}}})
+
+
+def test_values_that_need_a_worker_are_filtered_in_a_topic(broker: RunningBroker, shop: Shop) -> None:
+    schema = shop.register("patterns-value", PATTERN, "JSON")
+    topic = shop.topic("patterns", lc_filters="mask,when", lc_filters_dead_letter_topic="patterns-set-aside")
+    values = (
+        framed(schema, b'{"mail":"ann@b.se","id":1}'),
+        framed(schema, b'{"mail":"ann@b.se","id":8}'),
+        framed(shop.register("users-value", AVRO), avro(7, b"a@b")),
+        None,
+    )
+    for value in values:
+        broker.produce(topic, value, key=b"k")
+    assert shop.values(topic) == [
+        framed(schema, b'{"mail":"x","id":1}'),
+        framed(shop.register("users-value", AVRO), avro(7, b"x")),
+        None,
+    ]
+
+
+def test_one_that_takes_too_long_is_one_that_cannot_be_handled(broker: RunningBroker, shop: Shop) -> None:
+    schema = shop.register("busy-value", BUSY, "JSON")
+    topic = shop.topic("busy", lc_filters="cut", lc_filters_dead_letter_topic="busy-set-aside")
+    busy = framed(schema, json.dumps({"mail": "a" * 60 + "!", "id": 1}).encode())
+    for value in (framed(schema, b'{"mail":"aa","id":2}'), busy, framed(schema, b'{"mail":"b"}')):
+        broker.produce(topic, value)
+    assert shop.values(topic) == [framed(schema, b'{"id":2}')]
+    letters = broker.consume("busy-set-aside", count=2)
+    reasons = [dict(letter.headers)["lc.dead.letter.reason"] or b"" for letter in letters]
+    assert letters[0].value == busy
+    assert reasons[0].startswith(b"replace: it is not of its schema: a check by its schema takes longer than")
+    assert reasons[1].startswith(b"replace: it is not of its schema: ")
+
+
+def test_outside_of_a_topic_nothing_can_wait_for_a_worker(broker: RunningBroker, shop: Shop) -> None:
+    schema = shop.register("patterns-value", PATTERN, "JSON")
+    (verdict,) = judged(broker, "cut", record(framed(schema, b'{"mail":"a@b"}')))
+    assert isinstance(verdict, DeadLetter)
+    assert verdict.reason == f"replace: schema {schema.id}: it may take too long to check values by it"
+
+
+def test_only_one_that_reads_by_schema_in_a_topic_may_wait(broker: RunningBroker, shop: Shop) -> None:
+    schema = shop.register("patterns-value", PATTERN, "JSON")
+    value = record(framed(schema, b'{"mail":"a@b"}'))
+
+    async def judge(inside: Broker) -> Any:
+        by_schema = made("mask fields=mail decode=schema", routes=False, schemas=inside.schemas)
+        with pytest.raises(NeedsThread, match=f"schema {schema.id} may keep a value busy"):
+            by_schema.filter(value)
+        return by_schema
+
+    assert hasattr(broker.call(judge), "filter_in_thread")
+    assert not hasattr(made("mask fields=mail", routes=False), "filter_in_thread")
+    assert not hasattr(made("mask fields=mail", routes=False), "forget")
+    assert hasattr(made("dedupe by=key", routes=False), "forget")
 
 
 def test_while_the_registry_reads_records_have_to_come_again(broker: RunningBroker) -> None:
