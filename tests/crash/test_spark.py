@@ -93,8 +93,7 @@ class Run:
         self._folder = folder
         self._file = folder / name
         self._dice = dice
-        self.starts = 0
-        self.process = self._start("")
+        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def log(self) -> str:
@@ -106,26 +105,36 @@ class Run:
         commits = (self._folder / "checkpoint" / "commits").glob("[0-9]*")
         return max((int(one.name) for one in commits), default=-1)
 
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The last one, started at the first use."""
+        if self._process is None:
+            self._process = self._start("")
+        return self._process
+
+    def again(self, point: str = "", master: str = "local[2]") -> None:
+        """End the one that runs, and start another one."""
+        self._end()
+        self._process = self._start(point, master)
+
     def goes_on(self) -> None:
         """Until one more batch is done, started again as often as it ends."""
         before = self.done
 
         def look() -> bool:
             if self.process.poll() is not None:
-                self.process = self._start("")
+                self.again()
             return self.done > before
 
         until(look, f"a batch behind {before}; {self.log}", seconds=PATIENCE_S, pause=0.1)
 
     def kill(self, victim: Victim) -> None:
         if victim.point in DRIVER:
-            self._end()
-            self.process = self._start(victim.point)
+            self.again(victim.point)
             assert self.process.wait(PATIENCE_S) == -signal.SIGKILL, self.log
         elif victim.point:
             # The worker ends; what the driver makes of it is right, if it ends with 1 or goes on.
-            self._end()
-            self.process = self._start(victim.point)
+            self.again(victim.point)
             before = self.done
             until(
                 lambda: self.process.poll() is not None or self.done > before + 3,
@@ -136,9 +145,9 @@ class Run:
             self._end()
         elif victim.name == "driver":
             self.process.kill()
+            self.process.wait()
         elif victim.name == "executor":
-            self._end()
-            self.process = self._start("", CLUSTER)
+            self.again(master=CLUSTER)
             self.goes_on()
             executors = self._descendants("executor")
             assert len(executors) == 2, self.log
@@ -147,12 +156,10 @@ class Run:
             for pid in self._descendants(victim.name):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        if self.process.poll() is not None:
-            self.process.wait()
 
     def stop(self) -> int:
         if self.process.poll() is not None:
-            self.process = self._start("")
+            self.again()
             self.goes_on()
         self.process.terminate()
         return self.process.wait(PATIENCE_S)
@@ -164,9 +171,10 @@ class Run:
         self._end()
 
     def _end(self) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
     def _descendants(self, name: str) -> list[int]:
         """Of the driver: its JVM, or one of the workers of that."""
@@ -192,7 +200,6 @@ class Run:
         return [self._dice.choice(workers)] if workers else []
 
     def _start(self, point: str, master: str = "local[2]") -> subprocess.Popen[bytes]:
-        self.starts += 1
         most = self._dice.choice([20, 50, 100, 300])
         with (self._folder / "run.log").open("ab") as out:
             return subprocess.Popen(
@@ -264,20 +271,20 @@ def test_nothing_is_lost_or_comes_twice(tmp_path: Path, request: pytest.FixtureR
         for topic, partitions in TARGETS.items():
             librdkafka.create(broker.address, topic, partitions)
         (tmp_path / "numbers.yaml").write_text(FILE.replace("ADDRESS", broker.address))
-        with Run(tmp_path, dice) as run, producing(broker.address):
-            run.goes_on()
-            for number, victim in enumerate(plan(dice, kills)):
-                threading.Event().wait(dice.uniform(0, 2))
-                if victim.name == "broker":
-                    broker.kill()
-                else:
-                    run.kill(victim)
-                run.goes_on()
-                print(
-                    f"{number + 1}: {victim}, {time.monotonic() - began:.0f} s, batch {run.done}", flush=True
-                )
-            # Without the producer: it ends with what is there.
         with Run(tmp_path, dice) as run:
+            with producing(broker.address):
+                steps = plan(dice, kills)
+                for number, victim in enumerate(steps):
+                    # At a point it is a new run that dies, which may be the first thing that happens to the last one.
+                    if not victim.point or dice.random() < 0.5:
+                        run.goes_on()
+                        threading.Event().wait(dice.uniform(0, 2))
+                    if victim.name == "broker":
+                        broker.kill()
+                    else:
+                        run.kill(victim)
+                    seconds = time.monotonic() - began
+                    print(f"{number + 1}: {victim}, {seconds:.0f} s, batch {run.done}", flush=True)
             wanted = committed_records(broker.address, "numbers", PARTITIONS)
             odd = [[value for value in some if int(value.partition(b"-")[2]) % 2] for some in wanted]
             until(
@@ -299,7 +306,7 @@ def test_nothing_is_lost_or_comes_twice(tmp_path: Path, request: pytest.FixtureR
 
 def is_there(address: str, topic: str, count: int, run: Run) -> bool:
     if run.process.poll() is not None:
-        run.process = run._start("")
+        run.again()
     try:
         return sum(map(len, committed_records(address, topic, TARGETS[topic]))) >= count
     except (AssertionError, KafkaException):
@@ -445,7 +452,6 @@ def test_a_file_of_thirty_lines_goes_through_three_kills(tmp_path: Path, seed: i
             text.replace("localhost:9092", broker.address).replace("http://localhost:8081", schemas)
         )
         with Run(tmp_path, dice, "joined.yaml") as run:
-            run.goes_on()
             for victim in (
                 Victim("driver", "records-written"),  # between flush and commit
                 Victim("driver", "transaction-committed"),  # before the checkpoint
@@ -454,7 +460,7 @@ def test_a_file_of_thirty_lines_goes_through_three_kills(tmp_path: Path, seed: i
                 shop.order(60)
                 run.kill(victim)
                 shop.order(20)
-                run.goes_on()
+            run.goes_on()
             until(
                 lambda: run.process.poll() is None and made(broker.address) == (shop.named(), shop.totals()),
                 "all of them",
