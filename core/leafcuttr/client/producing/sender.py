@@ -335,7 +335,10 @@ class BatchSender:
         self._rest(tp, now)
 
     def _rest(self, tp: TopicPartition, now: float, code: int = 0) -> None:
-        """The next batch of this partition goes out after a pause."""
+        """The next batch of this partition goes out after a pause. What was sent together is refused together: only the
+        first refusal makes the pause longer."""
+        if self._rested.get(tp, now) > now:
+            return
         if tp not in self._backoffs:
             self._backoffs[tp] = RetryPauses(self._settings)
         pause = self._backoffs[tp].next_s()
