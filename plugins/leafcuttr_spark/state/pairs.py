@@ -41,6 +41,9 @@ def joined(
     """What the tables have after these changes, and a record for each change that shows."""
     given: list[Given[Left, Right]] = []
     for change in sorted(changes, key=lambda one: (one.time, one.offset)):
+        if change.row is None and (pair.right if change.is_right else pair.left) is None:
+            # Nothing was there to delete.
+            continue
         before = _shows(pair, kind)
         pair = Pair(pair.left, change.row) if change.is_right else Pair(change.row, pair.right)  # type: ignore[arg-type]
         now = _shows(pair, kind)

@@ -44,5 +44,6 @@ def test_each_change_gives_a_record() -> None:
     assert given_ == [Given(2, "a", "x", False), Given(3, "a", "y", False)]
     pair, given_ = joined(pair, [Change(4, 2, True, None), Change(5, 3, True, None)], "inner")
     assert given_ == [Given(4, None, None, True)]
+    assert joined(pair, [Change(6, 4, True, None)], "left") == (pair, []), "there is nothing to delete"
     _, given_ = joined(pair, [Change(6, 1, False, None)], "left")
     assert given_ == [Given(6, None, None, True)]

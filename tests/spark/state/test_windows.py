@@ -139,6 +139,7 @@ def test_updates_give_each_window_that_has_changed_as_it_is_now(window: Window, 
         for one in step.gone:
             del last[one.start, one.end]
         for bounds, rows in step.given:
+            assert bounds.closed_by > late, "a window that was closed"
             last[bounds.start, bounds.end] = sorted(rows)
         if not isinstance(window, SessionWindow):
             for edge in edges(window, seen):

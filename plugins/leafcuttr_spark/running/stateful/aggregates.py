@@ -43,8 +43,8 @@ from leafcuttr_spark.running.stateful.event_time import (
     unmarked,
 )
 from leafcuttr_spark.running.stateful.late import WATERMARK, in_time
-from leafcuttr_spark.running.stateful.modes import output_mode
-from leafcuttr_spark.running.stateful.stores import state_name
+from leafcuttr_spark.running.stateful.modes import output_mode, updates_before
+from leafcuttr_spark.running.stateful.stores import check_store, state_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -127,6 +127,7 @@ def _compiled(
         operation.emit,
         context.step.name,
     )
+    _check(frame, context)
     rows = context.good(frame)
     if wanted.window is None:
         return _whole(rows.drop(RECORD), wanted)
@@ -134,9 +135,22 @@ def _compiled(
     delay = delay_of(rows)
     rows = in_time(rows, _closed_by(wanted.window, f.unix_millis(TIME)) + f.lit(wanted.grace_ms), context)
     rows = rows.drop(RECORD)
-    if _is_native(wanted, output_mode(context.pipeline)):
+    mode = output_mode(context.pipeline)
+    if _is_native(wanted, mode):
         return _native(unmarked(rows.drop(WATERMARK)), wanted, wanted.window, delay)
-    return _collected(rows, wanted, wanted.window, delay, context.step.name)
+    check_store(context.pipeline, "this window, beside the other results of the pipeline,")
+    return _collected(rows, wanted, wanted.window, delay)
+
+
+def _check(frame: "DataFrame", context: "StepContext") -> None:
+    """Rows that replace earlier ones would be counted beside them. Raises PipelineError."""
+    before = updates_before(context.pipeline, context.step)
+    if before is not None:
+        raise PipelineError(
+            f"the results of {before} are updates, which replace one another: give it emit: final, to aggregate them"
+        )
+    if DELETED in frame.columns:
+        raise PipelineError("the records of a table replace one another: they cannot be aggregated")
 
 
 def _is_native(wanted: _Wanted, mode: str) -> bool:
@@ -199,11 +213,11 @@ def _spark_window(window: Window, waits: int) -> "Column":
     raise PipelineError(f"Spark has no {type(window).__name__}")
 
 
-def _collected(rows: "DataFrame", wanted: _Wanted, window: Window, delay: Delay, name: str) -> "DataFrame":
+def _collected(rows: "DataFrame", wanted: _Wanted, window: Window, delay: Delay) -> "DataFrame":
     by = wanted.by
     if not by:
         rows, by = rows.withColumn(_ONE, _same()), (_ONE,)
-    in_windows = collected(rows, by, window, wanted.grace_ms, wanted.emit, name)
+    in_windows = collected(rows, by, window, wanted.grace_ms, wanted.emit, wanted.step)
     keyed, keys = _keyed(unmarked(in_windows), wanted)
     keys += map(f.col, (*WINDOW_COLUMNS, EMISSION, DUE))
     replaces = isinstance(window, SessionWindow) and wanted.emit == "update"

@@ -61,7 +61,7 @@ def with_event_time(frame: "DataFrame", source: Source, pipeline: Pipeline) -> "
     if not needs_time(pipeline):
         return frame
     if source.time is not None:
-        time = _as_time(column(source.time), frame.schema[source.time].dataType)
+        time = as_time(column(source.time), frame.schema[source.time].dataType)
         if TIME in frame.columns:
             time = f.when(f.col(OFFSET).isNull(), f.col(TIME)).otherwise(time)
         frame = frame.withColumn(TIME, time)
@@ -87,7 +87,7 @@ def tick_options(source: Source, pipeline: Pipeline) -> dict[str, str]:
     return {"idleAfter": f"{idle}ms"}
 
 
-def _as_time(value: "Column", kind: Any) -> "Column":
+def as_time(value: "Column", kind: Any) -> "Column":
     """Numbers are milliseconds since 1970, as Kafka has them. Null for what is no time."""
     if isinstance(kind, (ByteType, ShortType, IntegerType, LongType)):
         return f.timestamp_millis(value)

@@ -36,7 +36,10 @@ def late_metric(step: str) -> str:
 
 
 def announce(spark: "SparkSession", batch: int) -> None:
-    """Tell the tasks of this batch of a stream its watermark. For the start of a function of foreachBatch."""
+    """Tell the tasks of this batch of a stream its watermark. For the start of a function of foreachBatch. With Spark
+    Connect there is no way to: late rows are dropped by Spark, and not counted."""
+    if not hasattr(spark, "_jvm"):
+        return
     context = spark.sparkContext
     query = context.getLocalProperty("sql.streaming.queryId")
     if query is not None:

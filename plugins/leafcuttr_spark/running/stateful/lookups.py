@@ -24,9 +24,11 @@ from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 from leafcuttr_spark.pipelines.errors import PipelineError
 from leafcuttr_spark.pipelines.operations import Lookup
 from leafcuttr_spark.running.rows import DELETED, HIDDEN, OFFSET, TIME, column, user_columns
+from leafcuttr_spark.running.stateful.event_time import as_time
 from leafcuttr_spark.running.stateful.everywhere import looked_up_everywhere
 from leafcuttr_spark.running.stateful.joins import right_columns
 from leafcuttr_spark.running.stateful.portable import packed, packed_type, unpacked
+from leafcuttr_spark.running.stateful.stores import check_store
 from leafcuttr_spark.running.stateful.tables import joined_tables
 from leafcuttr_spark.state.versions import Change, Version, as_of, changed, remembered
 
@@ -45,6 +47,7 @@ def lookup(operation: Lookup, frames: "Sequence[DataFrame]", context: "StepConte
     stream, table = (context.good(frame) for frame in frames)
     if not table.isStreaming:
         return looked_up_everywhere(operation, stream, table)
+    check_store(context.pipeline, "a lookup")
     if DELETED in stream.columns:
         return joined_tables(operation, stream, table, context.step.name)
     return _as_of(operation, stream, table, context.step.name)
@@ -84,7 +87,8 @@ def _at(frame: "DataFrame", name: str | None) -> "Column":
     """The row's time in ms. A row without one sees the table as it is at the start, before any record."""
     if name is None and TIME not in frame.columns:
         raise PipelineError("a lookup needs the time of rows: name a column of it, as as-of: at")
-    return f.unix_millis(column(name).cast("timestamp") if name is not None else f.col(TIME))
+    time = f.col(TIME) if name is None else as_time(column(name), frame.schema[name].dataType)
+    return f.unix_millis(time)
 
 
 def place_of(frame: "DataFrame") -> "Column":

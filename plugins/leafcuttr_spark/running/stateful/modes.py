@@ -8,8 +8,8 @@ given once are collected before they are aggregated (`collecting`).
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from leafcuttr_spark.pipelines.model import Pipeline
-from leafcuttr_spark.pipelines.operations import Aggregate, Count, Join, Reduce
+from leafcuttr_spark.pipelines.model import Pipeline, Step
+from leafcuttr_spark.pipelines.operations import Aggregate, Count, Join, Lookup, Reduce
 
 OutputMode: TypeAlias = Literal["append", "update"]
 
@@ -31,3 +31,22 @@ def mode_settings(pipeline: Pipeline) -> Mapping[str, str]:
     if output_mode(pipeline) == "update" and joins:
         return {"spark.sql.streaming.unsupportedOperationCheck": "false"}
     return {}
+
+
+def updates_before(pipeline: Pipeline, step: Step) -> str | None:
+    """The name of a step before this one whose results are given as updates: rows that replace earlier ones."""
+    made_by = {frame: each for each in pipeline.steps for frame in each.frames}
+    left = _rows_of(step)
+    while left:
+        found = made_by.get(left.pop())
+        if found is None:
+            continue
+        if isinstance(found.operation, Aggregate | Count | Reduce) and found.operation.emit == "update":
+            return found.name
+        left += _rows_of(found)
+    return None
+
+
+def _rows_of(step: Step) -> list[str]:
+    """The frames whose rows its own are made of. What a lookup adds to a row makes it no update."""
+    return list(step.inputs[:1] if isinstance(step.operation, Lookup) else step.inputs)

@@ -14,6 +14,7 @@ from leafcuttr_spark.pipelines.operations import Process
 from leafcuttr_spark.running.paths import made_by_path
 from leafcuttr_spark.running.rows import column, user_columns
 from leafcuttr_spark.running.stateful.event_time import check_time, unmarked
+from leafcuttr_spark.running.stateful.stores import check_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,6 +28,7 @@ def process(operation: Process, frames: "Sequence[DataFrame]", context: "StepCon
     """The class gets the user's columns, and gives rows with those of `output`. With timers of event time it gets the
     watermark, and late rows as well: it decides about them."""
     rows = context.good(frames[0])
+    check_store(context.pipeline, "state of your own")
     if operation.timers == "event":
         check_time(rows, "a timer of event time")
     folder = context.pipeline.folder

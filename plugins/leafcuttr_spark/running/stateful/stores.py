@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.model import Pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +24,12 @@ Found = dict[str, Any]
 def state_name(step: str, name: str) -> str:
     """What a column is called in the state of a step."""
     return f"{step}.{name}"
+
+
+def check_store(pipeline: Pipeline, what: str) -> None:
+    """Raises PipelineError where the pipeline's store cannot keep what a state processor has."""
+    if pipeline.state_store != "rocksdb":
+        raise PipelineError(f"{what} keeps its state in RocksDB alone: state: {{store: rocksdb}}")
 
 
 def read_state(

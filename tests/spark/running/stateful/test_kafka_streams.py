@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -39,28 +39,43 @@ CLOSING = 300_000
 """Of the records that close all windows, whose own results are not compared."""
 
 
+class Record(NamedTuple):
+    arrives: int
+    """The order in which they come."""
+    key: str
+    amount: int
+    at: int
+
+
 class Records:
     """Of one topic, in batches: each about 12 s later than the one before, within a batch out of order by 4 s."""
 
     def __init__(self, seed: int, count: int, spread: int = 4000) -> None:
         chance = random.Random(seed)
-        self.batches: list[list[tuple[str, int, int]]] = []
+        self.batches: list[list[Record]] = []
         amounts = iter(chance.sample(range(1, 1000), BATCHES * count))
         for batch in range(BATCHES):
-            times = sorted(BASE + batch * 12_000 + chance.randrange(0, 12_000) for _ in range(count))
-            shuffled = sorted(times, key=lambda at: at + chance.randrange(0, spread))
-            self.batches.append([(chance.choice(KEYS), next(amounts), at) for at in shuffled])
-        self.batches.append([("z", 1, BASE + CLOSING)])
+            times = [BASE + batch * 12_000 + chance.randrange(0, 12_000) for _ in range(count)]
+            some = [
+                Record(at + chance.randrange(0, spread), chance.choice(KEYS), next(amounts), at)
+                for at in times
+            ]
+            self.batches.append(sorted(some))
+        self.batches.append([Record(BASE + CLOSING, "z", 1, BASE + CLOSING)])
 
     def rows(self, key: str, value: str, time: str) -> list[list[dict[str, Any]]]:
         offsets = iter(range(10_000))
         return [
-            [{key: one, value: amount, time: at, "offset": next(offsets)} for one, amount, at in batch]
+            [{key: one.key, value: one.amount, time: one.at, "offset": next(offsets)} for one in batch]
             for batch in self.batches
         ]
 
-    def lines(self, topic: str) -> list[list[str]]:
-        return [[f"{topic}\t{key}\t{amount}\t{at}" for key, amount, at in batch] for batch in self.batches]
+    def lines(self, topic: str) -> list[list[tuple[int, str]]]:
+        """When each comes, and what the program gets."""
+        return [
+            [(one.arrives, f"{topic}\t{one.key}\t{one.amount}\t{one.at}") for one in batch]
+            for batch in self.batches
+        ]
 
 
 ORDERS, PAYMENTS = Records(1, 14), Records(2, 6)
@@ -104,7 +119,7 @@ def kafka() -> Found:
         for name, key, value, at in sorted(both, key=lambda one: one[3])
     ]
     for orders, payments in zip(ORDERS.lines("orders"), PAYMENTS.lines("payments"), strict=True):
-        lines += sorted(orders + payments, key=lambda line: 0 if line.startswith("orders") else 1)
+        lines += [line for _, line in sorted(orders + payments)]
     command = jars.java(VERSION, str(PROGRAM), more=jars.streams_driver(VERSION) / "libs")
     done = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
