@@ -97,7 +97,8 @@ class Run:
 
     @property
     def log(self) -> str:
-        return (self._folder / "run.log").read_text()[-4000:]
+        path = self._folder / "run.log"
+        return path.read_text()[-4000:] if path.exists() else ""
 
     @property
     def done(self) -> int:
