@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from leafcuttr_sdk.cli import command_context
+from leafcuttr_sdk.cli import command_context, json_option
 from leafcuttr_spark.commands.common import set_option
 from leafcuttr_spark.commands.common_runs import place_of
 
@@ -26,11 +26,9 @@ if TYPE_CHECKING:
 )
 @click.option("--prepare", is_flag=True, help="Do not run it: the next `run`, or the broker, begins there.")
 @click.option("--once", is_flag=True, help="Read what there is now, then end.")
-@click.option("--json", "as_json", is_flag=True, help="A line of JSON for each batch.")
+@json_option
 @click.argument("file", type=click.Path())
-def replay(
-    file: str, variables: dict[str, str], place: str, prepare: bool, once: bool, as_json: bool
-) -> None:
+def replay(file: str, variables: dict[str, str], place: str, prepare: bool, once: bool) -> None:
     """Read the topics of a pipeline again from an earlier place on, with a new checkpoint and new state, and run it.
 
     The checkpoint of before is kept beside it, with the time in its name. What is written is written again: it begins
@@ -67,4 +65,4 @@ def replay(
     if prepare:
         context.print_line(f"{found.pipeline.name} begins at {place}")
         return
-    run_file(Path(file), variables, once=once, as_json=as_json, status_file=None)
+    run_file(Path(file), variables, once=once, status_file=None)

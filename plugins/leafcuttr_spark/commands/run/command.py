@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from leafcuttr_sdk.cli import command_context
+from leafcuttr_sdk.cli import command_context, json_option
 from leafcuttr_spark.commands.common import set_option
 from leafcuttr_spark.commands.run.showing import LOG_MS, TERMINAL_MS
 
@@ -15,18 +15,18 @@ from leafcuttr_spark.commands.run.showing import LOG_MS, TERMINAL_MS
 @click.argument("file", type=click.Path(path_type=Path))
 @set_option
 @click.option("--once", is_flag=True, help="Read what there is now, then end.")
-@click.option("--json", "as_json", is_flag=True, help="A line of JSON for each batch.")
+@json_option
 @click.option(
     "--status-file",
     type=click.Path(path_type=Path),
     metavar="PATH",
     help="Write the status to this file too, after each batch.",
 )
-def run(file: Path, variables: dict[str, str], once: bool, as_json: bool, status_file: Path | None) -> None:
+def run(file: Path, variables: dict[str, str], once: bool, status_file: Path | None) -> None:
     """Run a pipeline on Spark, until it is stopped.
 
     It goes on where its checkpoint is. SIGTERM and Ctrl-C let it finish the batch under way; a second one does not
-    wait for that.
+    wait for that. With --json each batch is a line.
 
     \b
     Examples:
@@ -37,19 +37,17 @@ def run(file: Path, variables: dict[str, str], once: bool, as_json: bool, status
     Spark is missing; 3 if a person has to decide: the file was changed in a way that its checkpoint does not allow, or
     there are more dead letters than it allows.
     """
-    run_file(file, variables, once=once, as_json=as_json, status_file=status_file)
+    run_file(file, variables, once=once, status_file=status_file)
 
 
-def run_file(
-    file: Path, variables: dict[str, str], *, once: bool, as_json: bool, status_file: Path | None
-) -> None:
+def run_file(file: Path, variables: dict[str, str], *, once: bool, status_file: Path | None) -> None:
     """What fails ends the command, with the line and the status of the failure."""
     from leafcuttr_spark.commands.run.conduct import RunFailure, RunOptions, conduct
 
     _log_to_standard_error()
     pause_ms = TERMINAL_MS if sys.stdout.isatty() else LOG_MS
-    options = RunOptions(file, variables, once, as_json, status_file, pause_ms)
     context = command_context()
+    options = RunOptions(file, variables, once, context.as_json, status_file, pause_ms)
     try:
         conduct(options, click.echo)
     except RunFailure as failure:
