@@ -258,11 +258,7 @@ def _grows(step: Step, frames: Mapping[str, Frame], pipeline: Pipeline) -> Itera
 
 
 def _without_watermark(frame: Frame, pipeline: Pipeline) -> list[str]:
-    return [
-        name
-        for name in sorted(frame.sources)
-        if pipeline.sources[name].watermark_ms is None and pipeline.sources[name].table is None
-    ]
+    return [name for name in sorted(frame.sources) if pipeline.sources[name].watermark_ms is None]
 
 
 def _named(sources: list[str]) -> str:

@@ -56,6 +56,10 @@ def of_steps(*steps: str, sinks: str = SINKS, head: str = HEAD) -> str:
             "steps[1] (A): steps[0] (a) has the name A already",
         ),
         (
+            ("{name: B, from: orders, filter: 1 = 1}", "{name: b, from: orders, filter: 1 = 1}"),
+            "steps[1] (b): steps[0] (B) has the name b already",
+        ),
+        (
             ("{name: Orders, from: orders, filter: 1 = 1}",),
             "steps[0] (Orders): the source orders has the name Orders a",
         ),

@@ -411,6 +411,12 @@ def test_a_comma_within_braces_is_explained(text: str, at: str) -> None:
     assert len(found) == 1 and f"p.yaml:{4 if 'steps' in text else 2}: {at}" in found[0]
 
 
+def test_what_is_missing_comes_in_the_order_of_lines_too() -> None:
+    found = faults_of("late: x\n" + SINK + "sources: {a: {topic: a, via: y}}\n")
+    assert [line.split(": ")[0] for line in found] == ["p.yaml:1", "p.yaml:1", "p.yaml:3"]
+    assert [": the key pipeline is missing" in line for line in found] == [False, True, False]
+
+
 def test_very_many_faults_are_cut() -> None:
     text = SHORT + "steps:\n" + "- filtr: x\n" * 5000
     found = faults_of(text)
