@@ -5,7 +5,7 @@
 Text, bytes and JSON are Spark's own expressions.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
@@ -17,19 +17,16 @@ from leafcuttr_spark.running.rows import DELETED, HEADERS_DDL, column, quoted, u
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-KEY, HEADERS = "key", "headers"
+KEY: Final = "key"
+_HEADERS_TYPE: Final = "array<struct<key:string,value:binary>>"
 
 
 def record_fields(frame: "DataFrame", target: TopicTarget, part: str) -> dict[str, Expression]:
     """The columns topic, partition, key, value and headers of a row. Raises PipelineError."""
     names = user_columns(frame)
-    has_headers = HEADERS in names and _is_headers(frame, HEADERS)
     key, key_columns = _key(frame, target, part)
-    left = [
-        name
-        for name in names
-        if name not in (*key_columns, target.topic_column) and not (name == HEADERS and has_headers)
-    ]
+    others = (*key_columns, target.topic_column, target.headers_column)
+    left = [name for name in names if name not in others]
     value = _encoded(frame, target.value, list(target.value.columns) or left, part, "value")
     if DELETED in frame.columns:
         value = value._replace(column=f.when(~f.coalesce(f.col(DELETED), f.lit(False)), value.column))
@@ -38,7 +35,7 @@ def record_fields(frame: "DataFrame", target: TopicTarget, part: str) -> dict[st
         "partition": _partition(target),
         "key": key,
         "value": value,
-        "headers": _headers(target, has_headers),
+        "headers": _headers(frame, target, part),
     }
 
 
@@ -117,21 +114,21 @@ def _json(frame: "DataFrame", how: Encoding, columns: list[str], part: str, what
     return Expression(f.when(there, whole).cast("binary"), f"{what} as JSON")
 
 
-def _is_headers(frame: "DataFrame", name: str) -> bool:
-    kind = frame.schema[name].dataType.simpleString()
-    return bool(kind == "array<struct<key:string,value:binary>>")
-
-
-def _headers(target: TopicTarget, has_column: bool) -> Expression:
+def _headers(frame: "DataFrame", target: TopicTarget, part: str) -> Expression:
+    """Those of the column of headers, then those of the sink."""
+    name = target.headers_column
+    if name is not None:
+        known = user_columns(frame)
+        kind = frame.schema[name].dataType.simpleString() if name in known else "missing"
+        if kind != _HEADERS_TYPE:
+            raise PipelineError(f"the column {name} is {kind}; a column of headers is {_HEADERS_TYPE}", part)
     added = [
-        f.struct(f.lit(name).alias("key"), f.expr(text).cast("string").cast("binary").alias("value"))
-        for name, text in target.headers.items()
+        f.struct(f.lit(header).alias("key"), f.expr(text).cast("string").cast("binary").alias("value"))
+        for header, text in target.headers.items()
     ]
-    own: Column = f.array(*added).cast(HEADERS_DDL)
-    if has_column:
-        given = f.coalesce(f.col(HEADERS), f.array().cast(HEADERS_DDL))
-        own = f.concat(given, own) if added else f.col(HEADERS)
-    elif not added:
-        own = f.lit(None).cast(HEADERS_DDL)
-    said = ", ".join(f"{name}: {text}" for name, text in target.headers.items())
+    own: Column = f.array(*added).cast(HEADERS_DDL) if added else f.lit(None).cast(HEADERS_DDL)
+    if name is not None:
+        given = f.coalesce(column(name), f.array().cast(HEADERS_DDL))
+        own = f.concat(given, own) if added else column(name).cast(HEADERS_DDL)
+    said = ", ".join(f"{header}: {text}" for header, text in target.headers.items())
     return Expression(own, f"headers: {said}", is_safe=not added)

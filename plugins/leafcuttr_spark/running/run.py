@@ -28,6 +28,7 @@ from leafcuttr_spark.running.sharing import SETTINGS
 from leafcuttr_spark.running.sources import source_frame
 from leafcuttr_spark.running.stateful.everywhere import GlobalTables
 from leafcuttr_spark.running.stateful.modes import mode_settings, output_mode
+from leafcuttr_spark.running.stateless.transforms import needs_record
 from leafcuttr_spark.running.writing import BatchReport, BatchWriter
 from leafcuttr_spark.spark.listener import GroupOffsets
 from leafcuttr_spark.spark.sink import TopicSink
@@ -108,7 +109,9 @@ def start(pipeline: Pipeline, spark: "SparkSession") -> Running:
 def _start(pipeline: Pipeline, spark: "SparkSession") -> Running:
     _check(pipeline)
     common = Compilation(pipeline, spark, catches=pipeline.dead_letters is not None and can_try(spark))
-    keeps_records = common.catches or any(isinstance(step.operation, Transform) for step in pipeline.steps)
+    keeps_records = common.catches or any(
+        isinstance(step.operation, Transform) and needs_record(step.operation) for step in pipeline.steps
+    )
 
     tables = GlobalTables(pipeline.folder)
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as f
 
 from leafcuttr_spark.options import Query
-from leafcuttr_spark.pipelines.errors import PipelineError
 from leafcuttr_spark.pipelines.model import (
     RECORD_TIME,
     Decoding,
@@ -42,7 +41,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _RECORD_FIELDS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
-_CORRUPT: Final = "_lc_corrupt"
+_BYTES: Final = {"key": "keyBytes", "value": "valueBytes"}
+"""The columns of the data source that have them as they came."""
 _EARLIEST: Final = -2
 
 
@@ -93,27 +93,57 @@ def _topics(
     catches: bool,
     keeps_records: bool,
 ) -> "DataFrame":
+    wanted = ["offset", "timestamp", "value"]
+    wanted += ["key"] if origin.key.format != "none" else []
+    wanted += [_BYTES.get(what, what) for what in origin.columns.values()]
+    wanted += ["topic", "partition", "headers", *_BYTES.values()] if keeps_records else []
+    wanted += ["valueBytes"] if source.table is not None else []
+    catches = catches and not {origin.key.format, origin.value.format} <= {"bytes", "none"}
+    wanted += ["error"] if catches else []
+    options = topic_options(source, origin, pipeline) | {"columns": ",".join(dict.fromkeys(wanted))}
     reader: Any = spark.read if source.table is not None and source.table.is_global else spark.readStream
-    read = reader.format(origin.via).options(**topic_options(source, origin, pipeline)).load()
+    read = reader.format(origin.via).options(**options).load()
     parts: dict[str, Column] = {}
-    errors: list[Column] = []
     if origin.key.format != "none":
-        parts |= _decoded(read, "key", origin.key, part, errors, catches)
-    parts |= _decoded(read, "value", origin.value, part, errors, catches)
-    parts |= {name: f.col(what) for name, what in origin.columns.items()}
+        parts |= _columns(read, "key", origin.key.as_ or "key", is_apart=False)
+    values = _columns(read, "value", origin.value.as_ or "value", is_apart=origin.value.as_ is None)
+    if source.table is not None and origin.key.format != "none":
+        values = {
+            name: _or_key(read, name, each) if name in source.table.key else each
+            for name, each in values.items()
+        }
+    parts |= values
+    parts |= {name: f.col(_BYTES.get(what, what)) for name, what in origin.columns.items()}
     if source.time_column == RECORD_TIME and RECORD_TIME not in parts:
         parts[RECORD_TIME] = f.col("timestamp")
-    hidden = {}
-    if keeps_records or catches:
-        hidden[RECORD] = f.struct(*_RECORD_FIELDS).cast(RECORD_DDL)
+    if keeps_records:
+        fields = (f.col(_BYTES.get(name, name)).alias(name) for name in _RECORD_FIELDS)
+        parts[RECORD] = f.struct(*fields).cast(RECORD_DDL)
     if source.table is not None:
-        hidden[DELETED] = f.col("value").isNull()
+        parts[DELETED] = f.col("valueBytes").isNull()
     if needs_time(pipeline):
-        hidden |= {TIME: f.col("timestamp"), OFFSET: f.col("offset")}
-    if catches and errors:
-        hidden[ERROR] = f.coalesce(*errors)
-    named = {**parts, **hidden}
-    return read.select(*(each.alias(name) for name, each in named.items()))
+        parts |= {TIME: f.col("timestamp"), OFFSET: f.col("offset")}
+    if catches:
+        parts[ERROR] = f.when(f.col("error").isNotNull(), failed(part, f.col("error")))
+    return read.select(*(each.alias(name) for name, each in parts.items()))
+
+
+def _columns(read: "DataFrame", part: str, name: str, *, is_apart: bool) -> "dict[str, Column]":
+    """What was decoded: a column, or one for each field."""
+    kind: Any = read.schema[part].dataType
+    if is_apart and kind.typeName() == "struct":
+        return {each: f.col(part)[each] for each in kind.names}
+    return {name: f.col(part)}
+
+
+def _or_key(read: "DataFrame", name: str, value: "Column") -> "Column":
+    """A column of a table's key: a record without a value has it in its key alone."""
+    kind: Any = read.schema["key"].dataType
+    if kind.typeName() == "struct":
+        return f.coalesce(value, f.col("key")[name]) if name in kind.names else value
+    whole = read.select(value.alias("value")).schema["value"].dataType
+    key = f.col("key").cast("string") if kind.typeName() == "binary" else f.col("key")
+    return f.coalesce(value, key.try_cast(whole))
 
 
 def topic_options(source: Source, origin: TopicOrigin, pipeline: Pipeline) -> dict[str, str]:
@@ -123,9 +153,8 @@ def topic_options(source: Source, origin: TopicOrigin, pipeline: Pipeline) -> di
         options["subscribePattern"] = origin.pattern
     else:
         options["subscribe"] = ",".join(origin.topics)
-    options["columns" if origin.via == "leafcuttr" else "includeHeaders"] = (
-        ",".join(_RECORD_FIELDS) if origin.via == "leafcuttr" else "true"
-    )
+    options |= _decoding("key", origin.key, pipeline) | _decoding("value", origin.value, pipeline)
+    options |= pipeline.registry or {}
     if source.table is None:
         streams = [
             each
@@ -159,32 +188,17 @@ def _all_offsets(start: Start, options: Mapping[str, str]) -> str:
     return json.dumps(offsets)
 
 
-def _decoded(
-    read: "DataFrame", name: str, decoding: Decoding, part: str, errors: "list[Column]", catches: bool
-) -> "dict[str, Column]":
-    bytes_ = f.col(name)
-    if decoding.format == "bytes":
-        return {decoding.as_ or name: bytes_}
-    if decoding.format == "text":
-        return {decoding.as_ or name: bytes_.cast("string")}
-    if decoding.format != "json":
-        raise PipelineError(f"the format {decoding.format} cannot be read yet", part)
-    if decoding.columns is None:
-        raise PipelineError("the format json needs columns", part)
-    options = (
-        {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT} if catches else {"mode": "FAILFAST"}
-    )
-    ddl = f"{decoding.columns}, {_CORRUPT} string" if catches else decoding.columns
-    document = f.from_json(bytes_.cast("string"), ddl, options)
-    if catches:
-        errors.append(
-            f.when(document[_CORRUPT].isNotNull(), failed(part, f"the {name} is no JSON of its columns"))
-        )
-    types = read.sparkSession.createDataFrame([], decoding.columns).columns
-    if decoding.as_ is not None:
-        return {
-            decoding.as_: f.when(
-                bytes_.isNotNull(), f.struct(*(document[each].alias(each) for each in types))
-            )
-        }
-    return {each: document[each] for each in types}
+def _decoding(part: str, decoding: Decoding, pipeline: Pipeline) -> dict[str, str]:
+    """The options of the data source for keys or values."""
+    if decoding.format == "none":
+        return {}
+    place = decoding.schema_id or ("any" if pipeline.registry else "none")
+    schema = decoding.columns or (str(pipeline.folder / decoding.schema) if decoding.schema else None)
+    given = {
+        "format": decoding.format,
+        "schema": schema,
+        "subject": decoding.subject,
+        "message": decoding.message,
+        "id": place if decoding.format not in ("bytes", "text", "json") else None,
+    }
+    return {f"{part}.{name}": value for name, value in given.items() if value is not None}

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from leafcuttr_spark.pipelines.model import DeadLetters, Step
-from leafcuttr_spark.pipelines.operations import Branch, Map, Select
-from spark.running.pipes import fill, key_as, pipeline, records, run, sink, source
+from leafcuttr_spark.pipelines.errors import DeadLetterLimitError, PipelineError
+from leafcuttr_spark.pipelines.model import (
+    DeadLetters,
+    Encoding,
+    FileTarget,
+    PythonTarget,
+    Sink,
+    Start,
+    Step,
+    TopicTarget,
+)
+from leafcuttr_spark.pipelines.operations import Apply, Branch, Filter, Map, Select
+from leafcuttr_spark.pipelines.reading.transform_parts import transform
+from spark.running.pipes import committed, fill, key_as, pipeline, records, run, sink, source
 from support import librdkafka
 from support.broker_process import BrokerProcess
+from support.waiting import until
 
 
 @pytest.fixture
@@ -67,3 +82,198 @@ def test_a_pipeline_with_two_sinks_reads_once(
     assert running.dead_letters == report.dead_letters == 2
     # What Spark has read of the source, which is more where a plan reads it twice.
     assert running.query.lastProgress.numInputRows == 61
+
+
+def test_files_and_a_sink_in_python_beside_a_topic(
+    spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path
+) -> None:
+    """The first attempt fails behind all writes, before the commit: what is there afterwards is there once."""
+    fill(live.address, wide, [*orders(0, 20), b"{"])
+    place = tmp_path / "own"
+    sinks = {
+        "topic": sink("orders", out),
+        "files": Sink("orders", FileTarget("files", "json", partition_by=("id",))),
+        "own": Sink(
+            "orders",
+            PythonTarget("own_sinks:Folder", {"path": str(place), "fails_once": str(tmp_path / "failed")}),
+        ),
+    }
+    pipe = replace(
+        pipeline(
+            live.address, tmp_path, {"orders": source(wide)}, [], sinks, letters=DeadLetters(f"{out}-dead")
+        ),
+        file=tmp_path / "pipe.yaml",
+    )
+    (tmp_path / "own_sinks.py").symlink_to(Path(__file__).parent / "own_sinks.py")
+    with pytest.raises(PipelineError, match="the disk is full"):
+        run(pipe, spark)
+    assert records(spark, live.address, out) == []
+    running = run(pipe, spark)
+    assert len(records(spark, live.address, out, 20)) == 20
+    assert len(records(spark, live.address, f"{out}-dead", 1)) == 1
+    found = spark.read.json(str(tmp_path / "files"))
+    assert sorted(row["amount"] for row in found.collect()) == list(range(20))
+    assert {"batch", "id"} <= set(found.columns), "folders of batches and of a column"
+    (batch,) = place.glob("*-0")
+    assert [row["amount"] for row in json.loads(batch.read_text())] == list(range(20))
+    assert (place / "closed").exists()
+    assert running.query.lastProgress.numInputRows == 21
+    (report,) = running.reports
+    assert report.read == {"orders": 21}
+    fill(live.address, wide, orders(20, 25))
+    run(pipe, spark)
+    assert sorted(row["amount"] for row in spark.read.json(str(tmp_path / "files")).collect()) == list(
+        range(25)
+    )
+    assert len(records(spark, live.address, out, 25)) == 25
+
+
+def test_files_alone(spark: Any, live: BrokerProcess, wide: str, tmp_path: Path) -> None:
+    fill(live.address, wide, orders(0, 5))
+    sinks = {"files": Sink("orders", FileTarget(str(tmp_path / "files"), "parquet"))}
+    pipe = pipeline(live.address, tmp_path, {"orders": source(wide)}, [], sinks)
+    run(pipe, spark)
+    (tmp_path / "checkpoint" / "commits" / "0").unlink()
+    (tmp_path / "checkpoint" / "commits" / ".0.crc").unlink(missing_ok=True)
+    run(pipe, spark)
+    assert sorted(row["amount"] for row in spark.read.parquet(str(tmp_path / "files")).collect()) == list(
+        range(5)
+    )
+
+
+def test_the_limit_of_dead_letters(
+    spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path
+) -> None:
+    fill(live.address, wide, [b"{"] * 3)
+
+    def pipe(**limits: Any) -> Any:
+        letters = DeadLetters(f"{out}-dead", **limits)
+        return pipeline(
+            live.address, tmp_path, {"orders": source(wide)}, [], {"a": sink("orders", out)}, letters=letters
+        )
+
+    with pytest.raises(DeadLetterLimitError, match="3 dead letters in this run: stop-after is 3"):
+        run(pipe(stop_after=3), spark)
+    with pytest.raises(
+        DeadLetterLimitError, match=r"3 of the last 200 records are dead letters: stop-above is 0\.01"
+    ):
+        run(pipe(stop_above=0.01, window=200), spark)
+    assert records(spark, live.address, f"{out}-dead") == []
+    assert run(pipe(stop_after=4, stop_above=0.02, window=200), spark).dead_letters == 3
+    assert len(records(spark, live.address, f"{out}-dead", 3)) == 3
+
+
+FAILING = [
+    ({}, [], b"{", None, r": partition 0|: the record at offset 0 cannot be decoded: value:"),
+    ({}, [Step("n", Map({"n": "1 / (amount - amount)"}))], {"amount": 1}, "steps[0] (n)", "Division by zero"),
+    ({}, [Step("n", Map({"n": "amont + 1"}))], None, "steps[0] (n)", "`amont` cannot be resolved.*amount"),
+    ({}, [Step("n", Filter("amount >"))], None, "steps[0] (n)", "Syntax error"),
+    (
+        {},
+        [Step("n", Apply(lambda frame: frame.select(raising("id"))))],
+        {"id": "a"},
+        None,
+        "^ValueError: no such thing$",
+    ),
+    ({"start": Start("offsets", offsets={"x": {0: 1}})}, [], {"id": "a"}, None, None),
+]
+
+
+def raising(column: str) -> Any:
+    from pyspark.sql import functions as f
+
+    def fails(value: str) -> str:
+        raise ValueError("no such thing")
+
+    return f.udf(fails, "string")(column)
+
+
+@pytest.mark.parametrize(("given", "steps", "value", "part", "said"), FAILING, ids=range(len(FAILING)))
+def test_what_fails_is_one_line_with_its_step(
+    spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path,
+    given: dict[str, Any], steps: list[Step], value: Any, part: str | None, said: str | None,
+) -> None:  # fmt: skip
+    fill(live.address, wide, [value or {"id": "a", "amount": 1}])
+    last = steps[-1].name if steps else "orders"
+    pipe = pipeline(live.address, tmp_path, {"orders": source(wide, **given)}, steps, {"a": sink(last, out)})
+    if said is None:
+        run(pipe, spark)
+        return
+    with pytest.raises(PipelineError) as caught:
+        run(pipe, spark)
+    error = caught.value
+    print(error)
+    assert "\n" not in str(error)
+    assert len(str(error)) < 600
+    assert re.search(said, error.message), error
+    assert error.step == part
+
+
+def test_topics_that_are_not_there(
+    spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path
+) -> None:
+    fill(live.address, wide, orders(0, 1))
+    with pytest.raises(
+        PipelineError, match=r"^127\.0\.0\.1:[0-9]+ does not have the topics nowhere: create them first$"
+    ):
+        run(
+            pipeline(live.address, tmp_path, {"orders": source(wide)}, [], {"a": sink("orders", "nowhere")}),
+            spark,
+        )
+    with pytest.raises(PipelineError, match=r"does not have nothing$"):
+        run(
+            pipeline(live.address, tmp_path, {"orders": source("nothing")}, [], {"a": sink("orders", out)}),
+            spark,
+        )
+
+
+def test_records_by_columns(spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path) -> None:
+    """Key, headers, topic and partition of a row; a row without a topic, and a tombstone."""
+    fill(live.address, wide, [*orders(0, 4), None], key=b"k")
+    steps = [
+        Step("with", transform("header", {"fields": ["id"], "headers": ["id"], "insert": {"more": "x"}})),
+        Step(
+            "to",
+            Map(
+                {"to": f"case when amount = 3 then null when amount % 2 = 0 then '{out}' else '{out}-b' end"}
+            ),
+        ),
+    ]
+    target = TopicTarget(
+        topic_column="to",
+        key=Encoding("json", columns=("id", "amount")),
+        value=Encoding("json", columns=("tags",)),
+        headers={"twice": "amount * 2"},
+        headers_column="headers",
+        partition="if(amount = 0, 1, 0)",
+    )
+    pipe = pipeline(
+        live.address, tmp_path, {"orders": source(wide)}, steps, {"a": Sink("to", target)},
+        letters=DeadLetters(f"{out}-dead"),
+    )  # fmt: skip
+    run(pipe, spark)
+    two, zero = sorted(records(spark, live.address, out, 2), key=lambda one: one.partition)
+    assert (zero.key, zero.value, zero.partition) == (b'{"id":"o0","amount":0}', b'{"tags":[]}', 1)
+    assert zero.headers == {"id": "o0", "more": "x", "twice": "0"}
+    assert (two.partition, two.json) == (0, {"tags": ["a", "a"]})
+    (one, tombstone) = records(spark, live.address, f"{out}-b", 2)
+    assert one.json == {"tags": ["a"]}
+    assert tombstone.value is None
+    (dead,) = records(spark, live.address, f"{out}-dead", 1)
+    assert (dead.key, dead.json["amount"]) == (b"k", 3)
+    assert dead.headers["lc.dead.letter.reason"] == "this failed: topic: to"
+    assert dead.headers["lc.dead.letter.step"] == "sinks.a"
+
+
+def test_offsets_of_a_group_show_what_was_read(
+    spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path
+) -> None:
+    fill(live.address, wide, orders(0, 7))
+    pipe = pipeline(
+        live.address, tmp_path, {"orders": source(wide)}, [], {"a": sink("orders", out)}, name=wide
+    )
+    from leafcuttr_spark.running.run import start
+
+    running = start(pipe, spark)
+    assert running.wait(120)
+    until(lambda: committed(live.address, wide) == 7, "the offsets of the group")
