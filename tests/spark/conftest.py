@@ -25,7 +25,10 @@ KAFKA = "3.9.1"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if any(f"tests/spark/{folder}/" in str(item.path) for folder in ("spark", "running")):
+        needs_spark = "spark" in getattr(item, "fixturenames", ())
+        if "tests/spark/spark/" in str(item.path) or (
+            "tests/spark/running/" in str(item.path) and needs_spark
+        ):
             item.add_marker(pytest.mark.long)
 
 

@@ -1,0 +1,110 @@
+"""What Spark and its workers raise becomes one line with its step. The texts are those of Spark 4.2."""
+
+from __future__ import annotations
+
+import pytest
+
+from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.model import Pipeline, Secrets, Sink, Step, TopicTarget
+from leafcuttr_spark.pipelines.operations import Map, PythonFunction, Select
+from leafcuttr_spark.running.failures import failure_of, one_line, translated
+
+PIPELINE = Pipeline(
+    "p",
+    {},
+    (
+        Step("half", Map({"half": "cast(a as int) / 2"}), "orders", line=7),
+        Step("clean", PythonFunction("mypackage.functions:clean"), "half", line=9),
+        Step("slim", Select(("half",)), "clean", line=11),
+    ),
+    {"out": Sink("slim", TopicTarget("out", headers={"h": "1 / half"}), line=15)},
+    secrets=Secrets(frozenset({"hunter22"})),
+)
+
+CAST = """[CAST_INVALID_INPUT] The value 'x' of the type "STRING" cannot be cast to "INT" because it is malformed. \
+Correct the value as per the syntax, or change its target type. Use `try_cast` to tolerate malformed input and return \
+NULL instead. SQLSTATE: 22018
+== SQL (line 1, position 1) ==
+cast(a as int) / 2
+^^^^^^^^^^^^^^
+
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.invalidInputInCastToNumberError(QueryExecutionErrors.scala:148)
+"""
+UNRESOLVED = """[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column, variable, or function parameter with name `amont` cannot \
+be resolved. Did you mean one of the following? [`amount`, `id`]. SQLSTATE: 42703; line 1 pos 0;
+'Project [unresolvedalias(('amont > 1))]
++- LogicalRDD [a#0, b#1, c#2], false
+"""
+WORKER = """Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, most recent failure: Lost task 0.0 \
+in stage 3.0 (TID 7) (host executor driver): org.apache.spark.api.python.PythonException: \
+Traceback (most recent call last):
+  File "/spark/python/lib/pyspark.zip/pyspark/worker.py", line 1998, in main
+    process()
+  File "/home/me/mypackage/functions.py", line 12, in clean
+    raise ValueError("no such thing")
+ValueError: no such thing
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:575)
+Driver stacktrace:
+"""
+SOURCE = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [PYTHON_STREAMING_DATA_SOURCE_RUNTIME_\
+ERROR] Failed when Python streaming data source perform latestOffset: Traceback (most recent call last):
+  File "/x/pyspark/sql/streaming/python_streaming_source_runner.py", line 1, in main
+    x()
+leafcuttr_spark.source.losses.DataLossError: the topic orders was deleted; failOnDataLoss=false goes on
+ SQLSTATE: 38000
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "line", "said"),
+    [
+        (CAST, "steps[0] (half)", 7, 'The value \'x\' of the type "STRING" cannot be cast to "INT" because'),
+        (WORKER, "steps[1] (clean)", 9, "ValueError: no such thing"),
+        (
+            UNRESOLVED,
+            None,
+            0,
+            "A column, variable, or function parameter with name `amont` cannot be resolved.",
+        ),
+        (SOURCE, None, 0, "the topic orders was deleted; failOnDataLoss=false goes on"),
+        (CAST.replace("cast(a as int) / 2", "1 / half"), "sinks.out", 15, "The value 'x'"),
+        ("[USER_RAISED_EXCEPTION] a row has no topic SQLSTATE: P0001", None, 0, "a row has no topic"),
+        ("steps[2] (slim): ValueError: no", "steps[2] (slim)", 11, "steps[2] (slim): ValueError: no"),
+    ],
+)
+def test_one_line_and_the_step(text: str, part: str | None, line: int, said: str) -> None:
+    error = failure_of(RuntimeError(text), PIPELINE)
+    assert (error.step, error.line) == (part, line)
+    assert error.message.startswith(said)
+    assert "\n" not in error.message
+    assert "SQLSTATE" not in error.message
+    assert "\tat" not in error.message
+
+
+def test_secrets_are_hidden_and_long_lines_cut() -> None:
+    error = failure_of(RuntimeError("hunter22 is wrong " + "x" * 1000), PIPELINE)
+    assert error.message.startswith("*** is wrong x")
+    assert len(error.message) <= 500
+
+
+def test_errors_of_python_have_their_names() -> None:
+    assert one_line(KeyError("a")) == "KeyError: 'a'"
+    assert one_line(OSError("no such file")) == "no such file"
+    assert one_line(ValueError()) == "ValueError: ValueError"
+
+
+def test_within_a_part() -> None:
+    with pytest.raises(PipelineError) as caught, translated(PIPELINE, "steps[0] (half)", 7):
+        raise ValueError("no")
+    assert (caught.value.step, caught.value.line, caught.value.message) == (
+        "steps[0] (half)",
+        7,
+        "ValueError: no",
+    )
+    with pytest.raises(PipelineError) as caught, translated(PIPELINE, "steps[0] (half)", 7):
+        raise PipelineError("mine")
+    assert (caught.value.step, caught.value.message) == ("steps[0] (half)", "mine")
+    with pytest.raises(PipelineError) as caught, translated(PIPELINE, "steps[0] (half)", 7):
+        raise PipelineError("other", "sinks.x")
+    assert caught.value.step == "sinks.x"
