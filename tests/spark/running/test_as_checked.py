@@ -18,24 +18,85 @@ from spark.pipelines.written import read, with_steps
 _EACH = 4
 """Of the functions of Spark every fourth: all take three minutes, and are as right (1091 examples, 8 not read)."""
 TYPES = {
-    **{"ti": "tinyint", "sh": "smallint", "i": "int", "l": "bigint", "f": "float", "d": "double"},
-    **{"de": "decimal(10,2)", "s": "string", "b": "boolean", "bi": "binary", "da": "date", "ts": "timestamp"},
-    **{"a": "array<int>", "m": "map<string,int>", "st": "struct<x:int,y:string>", "sa": "array<struct<x:int>>"},
+    "ti": "tinyint",
+    "sh": "smallint",
+    "i": "int",
+    "l": "bigint",
+    "f": "float",
+    "d": "double",
+    "de": "decimal(10,2)",
+    "s": "string",
+    "b": "boolean",
+    "bi": "binary",
+    "da": "date",
+    "ts": "timestamp",
+    "a": "array<int>",
+    "m": "map<string,int>",
+    "st": "struct<x:int,y:string>",
+    "sa": "array<struct<x:int>>",
 }
 COLUMNS = Columns(tuple((name, parse_type(type_)) for name, type_ in TYPES.items()))
 NUMBERS = ("ti", "sh", "i", "l", "f", "d", "de")
 EXPRESSIONS = (
-    *(f"{left} {operator} {right}" for left in NUMBERS for right in NUMBERS for operator in ("+", "-", "*", "/", "%", "=")),
-    *(f"{left} {operator} {right}" for left in ("d", "s") for right in ("i", "d", "s") for operator in ("+", "=", "<=>")),
-    *(f"{function}({name})" for function in ("upper", "lower", "length", "-") for name in ("s", "i", "d", "de")),
-    *("1", "1.5", "1e3", "3000000000", "'x'", "true", "null", "1L", "2.0D", "st.x", "m.k", "sa.x", "a[0]", "m['k']"),
-    *("st", "sa[0].x", "i in (1, 2)", "not b", "b and true", "i is null", "s like 'a'", "exists(a, x -> x > 1)"),
-    *("transform(a, x -> x + i)", "aggregate(a, 0, (acc, x) -> acc + x)", "filter(sa, e -> e.x > 1)", "ts", "da", "bi"),
+    *(
+        f"{left} {operator} {right}"
+        for left in NUMBERS
+        for right in NUMBERS
+        for operator in ("+", "-", "*", "/", "%", "=")
+    ),
+    *(
+        f"{left} {operator} {right}"
+        for left in ("d", "s")
+        for right in ("i", "d", "s")
+        for operator in ("+", "=", "<=>")
+    ),
+    *(
+        f"{function}({name})"
+        for function in ("upper", "lower", "length", "-")
+        for name in ("s", "i", "d", "de")
+    ),
+    *(
+        "1",
+        "1.5",
+        "1e3",
+        "3000000000",
+        "'x'",
+        "true",
+        "null",
+        "1L",
+        "2.0D",
+        "st.x",
+        "m.k",
+        "sa.x",
+        "a[0]",
+        "m['k']",
+    ),
+    *(
+        "st",
+        "sa[0].x",
+        "i in (1, 2)",
+        "not b",
+        "b and true",
+        "i is null",
+        "s like 'a'",
+        "exists(a, x -> x > 1)",
+    ),
+    *(
+        "transform(a, x -> x + i)",
+        "aggregate(a, 0, (acc, x) -> acc + x)",
+        "filter(sa, e -> e.x > 1)",
+        "ts",
+        "da",
+        "bi",
+    ),
 )
 AGGREGATES = tuple(
     f"{function}({name})"
     for function in ("sum", "avg", "min", "max", "count", "first")
-    for name in (*NUMBERS, *(("s", "b", "ts", "st", "a") if function in ("min", "max", "count", "first") else ("s",)))
+    for name in (
+        *NUMBERS,
+        *(("s", "b", "ts", "st", "a") if function in ("min", "max", "count", "first") else ("s",)),
+    )
 )
 
 

@@ -16,6 +16,7 @@ from leafcuttr_spark.pipelines.model import (
     TopicTarget,
 )
 from leafcuttr_spark.pipelines.reading.variables import nearest
+from leafcuttr_spark.pipelines.updates import output_mode, updates_before
 
 _LISTED: Final = 20
 _WINDOWED: Final = (op.Aggregate, op.Count, op.Reduce)
@@ -199,12 +200,8 @@ def _of_source(source: Source, pipeline: Pipeline) -> Iterator[str]:
 def _of_step(step: Step, frames: Mapping[str, Frame], pipeline: Pipeline) -> Iterator[str]:
     operation = step.operation
     left = frames.get(step.from_ or "")
-    if isinstance(operation, _WINDOWED) and operation.emit == "final":
-        if operation.window is None:
-            yield f"{_word(operation)}.emit: final needs window: without one a result is never final"
-        elif left is not None and (without := _without_watermark(left, pipeline)):
-            why = f"without one no window ends; {_named(without)} none"
-            yield f"{_word(operation)}.emit: final needs a watermark: {why}"
+    if isinstance(operation, _WINDOWED):
+        yield from _of_aggregate(step, operation, left, pipeline)
     if isinstance(operation, op.Join):
         yield from _of_join(operation, left, frames, pipeline)
     elif isinstance(operation, op.Lookup):
@@ -213,16 +210,44 @@ def _of_step(step: Step, frames: Mapping[str, Frame], pipeline: Pipeline) -> Ite
             yield f"{operation.table} is a stream: use join, or give its source the key table"
     elif left is not None and left.is_table and not isinstance(operation, _OF_TABLES):
         yield f"{step.from_} is a table: {_word(operation)} is for streams"
+    if isinstance(operation, op.Lookup):
+        yield from _of_rocksdb("lookups", pipeline)
+    if isinstance(operation, op.Process):
+        yield from _of_rocksdb("states of your own", pipeline)
     if isinstance(operation, op.Union):
         kinds = {frames[name].is_table for name in operation.frames if name in frames}
         if len(kinds) == 2:
             yield "tables and streams cannot be united"
 
 
+def _of_aggregate(
+    step: Step, operation: op.Aggregate | op.Count | op.Reduce, rows: Frame | None, pipeline: Pipeline
+) -> Iterator[str]:
+    word = _word(operation)
+    if operation.window is None and operation.emit == "final":
+        yield f"{word}.emit: final needs window: without one a result is never final"
+    if operation.window is not None and rows is not None and (without := _without_watermark(rows, pipeline)):
+        yield f"{word}.window: it needs a watermark, without which no window ends; {_named(without)} none"
+    if (before := updates_before(pipeline, step)) is not None:
+        yield f"the results of {before} are updates, which replace one another: give it emit: final, to aggregate them"
+    if isinstance(operation.window, op.SlidingWindow):
+        yield from _of_rocksdb(f"{word}.window: sliding windows", pipeline)
+
+
+def _of_rocksdb(what: str, pipeline: Pipeline) -> Iterator[str]:
+    if pipeline.state_store != "rocksdb":
+        yield f"{what} keep their state in RocksDB alone: state: rocksdb"
+
+
 def _of_join(
     operation: op.Join, left: Frame | None, frames: Mapping[str, Frame], pipeline: Pipeline
 ) -> Iterator[str]:
     right = frames.get(operation.with_)
+    if operation.kind != "inner" and output_mode(pipeline) == "update":
+        yield (
+            f"join.kind: {operation.kind} cannot be in one pipeline with results that are given as updates: give its"
+            " aggregates windows and emit: final, or make two pipelines of it"
+        )
     if right is not None and right.is_table:
         yield f"{operation.with_} is a table: use lookup"
     elif left is not None and left.is_table:

@@ -69,6 +69,12 @@ class At:
     def within(self, key: str) -> "At":
         return At(self.faults, self.part, f"{self.path}.{key}" if self.path else key)
 
+    def at_key(self, key: Scalar) -> "At":
+        """The place of a key's value: faults that are found later have the line of the key."""
+        found = self.within(key.text)
+        self.faults.places.setdefault((found.part, found.path), key.line)
+        return found
+
     def wrong(self, line: int, what: str) -> None:
         """Add a fault. Raises TooManyFaultsError."""
         hidden = Secrets(frozenset(self.faults.variables.secrets)).hide(what)
@@ -353,7 +359,7 @@ class Named(Kind):
                 at.wrong(key.line, COMMA)
                 continue
             name = at.text(key)
-            read = at.within(name).read(self.of, value)
+            read = at.at_key(Scalar(name, True, key.line)).read(self.of, value)
             if read is not WRONG:
                 found[name] = read
         return found
@@ -481,7 +487,7 @@ class Part(Kind):
                 at.wrong(name.line, COMMA if _is_rest(name, value) else unknown_key(name.text, known))
                 continue
             before = len(at.faults.found)
-            found[key.name] = at.within(key.name).read(key.kind, value)
+            found[key.name] = at.at_key(name).read(key.kind, value)
             right &= len(at.faults.found) == before
         for key in self.keys:
             if key.required and key.name not in found:

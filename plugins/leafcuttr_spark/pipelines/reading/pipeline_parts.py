@@ -1,6 +1,7 @@
 """The keys of the file itself, and those of a step that all operations have."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from leafcuttr_spark.pipelines import model
@@ -125,7 +126,7 @@ def _read_step(node: Node, index: int, at: At) -> model.Step | None:
         return None
     key, value = operations[0]
     operation = BY_NAME[key.text]
-    made = at.within(key.text).read(operation.kind, value)
+    made = at.at_key(key).read(operation.kind, value)
     if made is WRONG or from_ is WRONG:
         return None
     return model.Step(name, operation.make(made), from_, node.line, index)
@@ -147,7 +148,7 @@ class _Frames(Named):
                 )
             read = part.read(self.of, value)
             if read is not WRONG and read is not None:
-                found[name] = read
+                found[name] = replace(read, line=key.line)
         return found
 
 

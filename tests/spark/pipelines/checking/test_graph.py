@@ -77,7 +77,7 @@ def of_steps(*steps: str, sinks: str = SINKS, head: str = HEAD) -> str:
         ),
         (
             ("{from: late, count: {by: id, window: {tumbling: 1m}, emit: final}}",),
-            "steps[0] (count_1): count.emit: final needs a watermark: without one no window ends; the source"
+            "steps[0] (count_1): count.window: it needs a watermark, without which no window ends; the source late has none"
             " late has none",
         ),
         (
@@ -208,10 +208,6 @@ def test_with_several_topics_it_is_not_clear_which_schema_counts() -> None:
 @pytest.mark.parametrize(
     ("steps", "what"),
     [
-        (
-            ("{from: late, count: {by: id, window: {tumbling: 1m}}}",),
-            "without a watermark the state of its windows grow",
-        ),
         (("{from: orders, deduplicate: id}",), "without within it remembers each key for ever"),
         (
             ("{from: late, deduplicate: {by: id, within: 1m}}",),
@@ -266,3 +262,26 @@ def test_a_table_of_a_table_is_a_table() -> None:
         "{from: orders, lookup: {table: vip, on: {id: code}}}",
     )
     assert said(text) == []
+
+
+@pytest.mark.parametrize(
+    ("step", "what"),
+    [
+        (
+            "{from: orders, count: {by: id, window: {sliding: 1m}}}",
+            "count.window: sliding windows keep their state in",
+        ),
+        (
+            "{from: orders, lookup: {table: customers, on: {id: code}}}",
+            "lookups keep their state in RocksDB alone: sta",
+        ),
+        (
+            "{from: orders, process: {class: a:B, by: id, output: {x: int}}}",
+            "states of your own keep their state in Ro",
+        ),
+    ],
+)
+def test_state_that_only_rocksdb_keeps(step: str, what: str) -> None:
+    found = said(of_steps(step) + "state: memory\n")
+    assert len(found) == 1 and f": {what}" in found[0], found
+    assert said(of_steps(step)) == []

@@ -50,7 +50,7 @@ def test_faults_have_the_lines_of_values_and_come_in_their_order(tmp_path: Path)
         (8, "sources.orders"),
         (14, "steps[0] (more)"),
         (17, "steps[1] (totals)"),
-        (20, "steps[1] (totals)"),
+        (18, "steps[1] (totals)"),
         (21, "steps[1] (totals)"),
         (26, "sinks.out"),
         (26, "sinks.out"),

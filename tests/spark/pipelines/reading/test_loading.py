@@ -143,13 +143,13 @@ def test_all_keys_of_a_file(tmp_path: Path) -> None:
             "large", model.PythonTarget("a.b:C", {"n": 1, "x": 1.5, "on": True, "t": "2", "l": ["a"]})
         ),
     }
-    assert [source.line for source in found.sources.values()] == [15, 27, 31, 32]
+    assert [source.line for source in found.sources.values()] == [14, 26, 31, 32]
     assert [step.line for step in found.steps] == [34, 35]
     assert [(step.index, step.part) for step in found.steps] == [
         (0, "steps[0] (large)"),
         (1, "steps[1] (map_2)"),
     ]
-    assert [sink.line for sink in found.sinks.values()] == [38, 47, 48, 49]
+    assert [sink.line for sink in found.sinks.values()] == [37, 47, 48, 49]
 
 
 def test_secrets_are_in_no_repr(tmp_path: Path) -> None:
