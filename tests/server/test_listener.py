@@ -164,6 +164,20 @@ async def test_limits_of_hosts_that_cannot_be_looked_up(
     theirs.close()
 
 
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "a" * 64 + ".invalid", "bücher..invalid"])
+async def test_limits_of_hosts_that_are_unknown_are_left_out(
+    serve: Serve, caplog: pytest.LogCaptureFixture, host: str
+) -> None:
+    broker = await serve({"max.connections.per.ip.overrides": f"{host}:1, 127.0.0.1:0"})
+    connections, listener = Connections(broker), broker.listeners[0]
+    await connections.wait_to_accept(listener)
+    start = f"max.connections.per.ip.overrides: the host {host} is unknown: "
+    assert [line for line in caplog.messages if line.startswith(start)]
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert connections.add(PlainTransport(ours), listener, "127.0.0.1", 1) is None, "the next one counts"
+
+
 @pytest.mark.timeout(60)
 async def test_a_connection_whose_options_cannot_be_set(
     tmp_path: Path, serve: Serve, nursery: trio.Nursery

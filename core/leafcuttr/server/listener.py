@@ -287,10 +287,9 @@ def _overrides(text: str) -> Mapping[str, int]:
             continue
         try:
             found = socket.getaddrinfo(host.strip().strip("[]"), None, type=socket.SOCK_STREAM)
-        except OSError as error:
-            logger.warning(
-                "max.connections.per.ip.overrides: the host %s is unknown: %s", host, error.strerror
-            )
+        except (OSError, UnicodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            logger.warning("max.connections.per.ip.overrides: the host %s is unknown: %s", host, reason)
             continue
         limits |= {str(address[0]): int(limit) for _, _, _, _, address in found}
     return limits

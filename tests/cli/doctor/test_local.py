@@ -418,10 +418,11 @@ def test_an_address_of_another_machine(file: Path) -> None:
     )
 
 
-def test_a_listener_whose_name_is_unknown(file: Path) -> None:
-    found = look(file, "listeners=PLAINTEXT://no-such-host.invalid:9092")["ports"]
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64 + ".invalid"])
+def test_a_listener_whose_name_is_unknown(file: Path, host: str) -> None:
+    found = look(file, f"listeners=PLAINTEXT://{host}:9092")["ports"]
     assert [one.severity for one in found] == [DoctorSeverity.PROBLEM]
-    assert "the host 'no-such-host.invalid' is unknown" in found[0].seen
+    assert f"the host '{host}' is unknown" in found[0].seen
 
 
 def test_a_port_for_root_only(file: Path) -> None:

@@ -87,7 +87,7 @@ def _reason(listener: Listener) -> int | None:
         found = socket.getaddrinfo(
             listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-    except OSError:
+    except (OSError, UnicodeError):
         return None
     reasons = set()
     for family, kind, _, _, address in found:
