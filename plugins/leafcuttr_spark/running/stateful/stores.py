@@ -82,7 +82,8 @@ def _variables(properties: str | None) -> set[str] | None:
 
 
 def _is_of(frame: "DataFrame", step: str) -> bool:
-    names = [*frame.schema["key"].dataType.names, *frame.schema["value"].dataType.names]
+    key, value = (frame.schema[part].dataType for part in ("key", "value"))
+    names: list[str] = [*getattr(key, "names", ()), *getattr(value, "names", ())]
     return any(name.startswith(state_name(step, "")) for name in names)
 
 
