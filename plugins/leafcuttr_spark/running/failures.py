@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 from leafcuttr_spark.pipelines.errors import PipelineError
-from leafcuttr_spark.pipelines.model import Pipeline
+from leafcuttr_spark.pipelines.model import Pipeline, TopicOrigin
 
 _LONGEST: Final = 500
 _TRACEBACK: Final = "Traceback (most recent call last):"
@@ -137,7 +137,8 @@ def _shortened(text: str) -> str:
 
 
 def part_of(text: str, pipeline: Pipeline) -> tuple[str | None, int]:
-    """The step or sink whose expression, or whose module of Python, the text names; None where there is none."""
+    """The step or sink whose expression, or whose module of Python, the text names, or the source whose partition
+    cannot be read; None where there is none."""
     fragments = _fragments(text)
     for step in pipeline.steps:
         if step.part in text:
@@ -152,6 +153,10 @@ def part_of(text: str, pipeline: Pipeline) -> tuple[str | None, int]:
         texts = set(_texts(sink.target))
         if any(fragment in each for fragment in fragments for each in texts):
             return f"sinks.{name}", sink.line
+    for name, source in pipeline.sources.items():
+        topics = source.origin.topics if isinstance(source.origin, TopicOrigin) else ()
+        if any(re.search(rf"(?<![\w.-]){re.escape(topic)}-\d+: ", text) for topic in topics):
+            return f"sources.{name}", source.line
     return None, 0
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from leafcuttr_spark.pipelines.errors import PipelineError
-from leafcuttr_spark.pipelines.model import Pipeline, Secrets, Sink, Step, TopicTarget
+from leafcuttr_spark.pipelines.model import Pipeline, Secrets, Sink, Source, Step, TopicOrigin, TopicTarget
 from leafcuttr_spark.pipelines.operations import Map, PythonFunction, Select
 from leafcuttr_spark.running.failures import failure_of, one_line, translated
 
 PIPELINE = Pipeline(
     "p",
-    {},
+    {"in": Source(TopicOrigin(("orders",)), line=3)},
     (
         Step("half", Map({"half": "cast(a as int) / 2"}), "orders", line=7),
         Step("clean", PythonFunction("mypackage.functions:clean"), "half", line=9),
@@ -70,6 +70,8 @@ leafcuttr_spark.source.losses.DataLossError: the topic orders was deleted; failO
         (SOURCE, None, 0, "the topic orders was deleted; failOnDataLoss=false goes on"),
         (CAST.replace("cast(a as int) / 2", "1 / half"), "sinks.out", 15, "The value 'x'"),
         ("[USER_RAISED_EXCEPTION] a row has no topic SQLSTATE: P0001", None, 0, "a row has no topic"),
+        ("orders-0: the record at offset 7 cannot be decoded", "sources.in", 3, "orders-0: the record at"),
+        ("old-orders-0: the record at offset 7 cannot be decoded", None, 0, "old-orders-0: the record"),
         ("steps[2] (slim): ValueError: no", "steps[2] (slim)", 11, "steps[2] (slim): ValueError: no"),
     ],
 )

@@ -164,7 +164,7 @@ def test_the_limit_of_dead_letters(
 
 
 FAILING = [
-    ({}, [], b"{", None, r": partition 0|: the record at offset 0 cannot be decoded: value:"),
+    ({}, [], b"{", "sources.orders", "-0: the record at offset 0 cannot be decoded: value:"),
     ({}, [Step("n", Map({"n": "1 / (amount - amount)"}))], {"amount": 1}, "steps[0] (n)", "Division by zero"),
     ({}, [Step("n", Map({"n": "amont + 1"}))], None, "steps[0] (n)", "`amont` cannot be resolved.*amount"),
     ({}, [Step("n", Filter("amount >"))], None, "steps[0] (n)", "Syntax error"),
@@ -172,7 +172,7 @@ FAILING = [
         {},
         [Step("n", Apply(lambda frame: frame.select(raising("id"))))],
         {"id": "a"},
-        None,
+        "steps[0] (n)",
         "^ValueError: no such thing$",
     ),
     ({"start": Start("offsets", offsets={"x": {0: 1}})}, [], {"id": "a"}, None, None),
