@@ -87,9 +87,11 @@ def _of_frame(
     done, results = attempted(frame, "", flat, catches=common.catches)
     left = iter(results)
     records = {name: dict(zip(found, left, strict=False)) for name, found in fields.items()}
-    whole = f.struct(*map(column, user_columns(frame)))
-    kind = frame.select(whole.alias("row")).schema["row"].dataType
     own = [columns[name] for name in sinks if name in columns]
+    whole, kind = f.lit(None), None
+    if own:
+        whole = f.struct(*map(column, user_columns(frame)))
+        kind = frame.select(whole.alias("row")).schema["row"].dataType
 
     def output(name: str, values: "Mapping[str, Column]") -> "Column":
         given = {SINK: f.lit(name), **values}

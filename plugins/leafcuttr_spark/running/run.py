@@ -132,13 +132,8 @@ def _start(pipeline: Pipeline, spark: "SparkSession") -> Running:
         sources = {name: (lambda name=name: make(name)) for name in pipeline.sources}
         frames = compile_steps(common, sources, COMPILERS)
         outputs = outputs_of(common, frames)
-        custom = {
-            name: made_by_path(sink.target.class_, sink.target.arguments, pipeline.folder)
-            for name, sink in pipeline.sinks.items()
-            if isinstance(sink.target, PythonTarget)
-        }
         writer = BatchWriter(
-            pipeline, outputs, _topic_sink(pipeline), custom, Limits(pipeline.dead_letters), tables
+            pipeline, outputs, _topic_sink(pipeline), _custom(pipeline), Limits(pipeline.dead_letters), tables
         )
         listeners = _listeners(pipeline)
         for listener in listeners:
@@ -150,7 +145,24 @@ def _start(pipeline: Pipeline, spark: "SparkSession") -> Running:
             .option("checkpointLocation", checkpoint_of(pipeline))
             .trigger(**_trigger(pipeline))
         )
-        return Running(pipeline, begun.start(), spark, writer, listeners)
+        try:
+            query = begun.start()
+        except BaseException:
+            for listener in listeners:
+                spark.streams.removeListener(listener)
+            writer.close()
+            raise
+        return Running(pipeline, query, spark, writer, listeners)
+
+
+def _custom(pipeline: Pipeline) -> dict[str, Any]:
+    """The sinks in Python. Raises PipelineError."""
+    found = {}
+    for name, sink in pipeline.sinks.items():
+        if isinstance(sink.target, PythonTarget):
+            with translated(pipeline, f"sinks.{name}", sink.line):
+                found[name] = made_by_path(sink.target.class_, sink.target.arguments, pipeline.folder)
+    return found
 
 
 def _trigger(pipeline: Pipeline) -> dict[str, Any]:

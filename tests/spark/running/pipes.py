@@ -66,7 +66,7 @@ def run(pipe: Pipeline, spark: Any) -> Any:
 
     running = start(pipe, spark)
     try:
-        running.wait(120)
+        assert running.wait(900), running.query.status
     finally:
         running.stop()
     return running

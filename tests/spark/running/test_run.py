@@ -275,5 +275,5 @@ def test_offsets_of_a_group_show_what_was_read(
     from leafcuttr_spark.running.run import start
 
     running = start(pipe, spark)
-    assert running.wait(120)
+    assert running.wait(900)
     until(lambda: committed(live.address, wide) == 7, "the offsets of the group")

@@ -79,7 +79,7 @@ def compile_cast(operation: Cast, frames: "Sequence[DataFrame]", context: StepCo
 
 
 def cast_columns(frame: "DataFrame", types: Mapping[str, str], context: StepContext) -> "DataFrame":
-    """A value that the type cannot hold is an error also where the session is not ANSI's."""
+    """A value that the type cannot hold is an error, unless the session has `spark.sql.ansi.enabled` off."""
     _check_known(frame, types, context)
     texts = {name: f"cast({quoted(name)} as {type_})" for name, type_ in types.items()}
     return with_columns(frame, named(texts), context)
