@@ -194,7 +194,7 @@ def test_a_broker_runs_it(tmp_path: Path) -> None:
             with urllib.request.urlopen(f"{admin}/plugins/spark/pipelines", timeout=30) as answer:
                 found = json.load(answer)
             assert not found or not found[0]["trouble"], broker.log[-3000:]
-            return found and found[0]["rows"] == 40 and found
+            return found if found and found[0]["rows"] == 40 else None
 
         (row,) = until(rows, "all rows", seconds=PATIENCE_S, pause=0.2)
         assert (row["pipeline"], row["state"], row["restarts"]) == (pipe.name, "running", 0)
