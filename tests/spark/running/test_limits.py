@@ -46,8 +46,9 @@ def test_a_share_of_the_last_records_stops_it() -> None:
     ):
         found.add(1, 5)
     # The first ten leave the window with this batch.
+    found.add(1, 10)
     found.add(0, 1000)
     found.add(10, 1000)
     with pytest.raises(DeadLetterLimitError, match="21 of the last 2000 records"):
         found.add(21, 2000)
-    assert found.dead == 20
+    assert found.dead == 21
