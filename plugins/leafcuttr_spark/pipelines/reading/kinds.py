@@ -104,9 +104,7 @@ WRONG: Final = object()
 class Kind:
     """What a value can be. `words` complete "allowed: "."""
 
-    @property
-    def words(self) -> str:
-        return "any value"
+    words: str = "any value"
 
     def read(self, node: Node, at: At) -> Any:
         """Raises WrongValueError."""
@@ -130,6 +128,11 @@ class Kind:
             case _:
                 what = "a mapping is not allowed"
         return WrongValueError(node.line, f"{what}; allowed: {self.words}")
+
+
+def _set_words(kind: Kind, words: str) -> None:
+    """Of a frozen one, while it is made."""
+    object.__setattr__(kind, "words", words)
 
 
 class ScalarKind(Kind):
@@ -191,11 +194,11 @@ class Choice(ScalarKind):
 
     allowed: tuple[str, ...]
 
-    @property
-    def words(self) -> str:
-        return (
-            ", ".join(self.allowed[:-1]) + f" or {self.allowed[-1]}" if self.allowed[1:] else self.allowed[0]
-        )
+    words: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        *first, last = self.allowed
+        _set_words(self, f"{', '.join(first)} or {last}" if first else last)
 
     def parse(self, text: str, at: At) -> str:
         if text not in self.allowed:
@@ -226,9 +229,10 @@ class Whole(ScalarKind):
 
     least: int = 1
 
-    @property
-    def words(self) -> str:
-        return f"a whole number from {self.least}"
+    words: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        _set_words(self, f"a whole number from {self.least}")
 
     def parse(self, text: str, at: At) -> int:
         if not _WHOLE.fullmatch(text) or int(text) < self.least:
@@ -265,9 +269,10 @@ class Duration(ScalarKind):
     never: bool = False
     least: int = 1
 
-    @property
-    def words(self) -> str:
-        return f"a duration, as 500ms, 10s, 5m, 1h or 1d{', or never' if self.never else ''}"
+    words: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        _set_words(self, f"a duration, as 500ms, 10s, 5m, 1h or 1d{', or never' if self.never else ''}")
 
     def parse(self, text: str, at: At) -> int:
         if self.never and text == "never":
@@ -456,10 +461,11 @@ class Part(Kind):
     short_key: str = ""
     example: str = ""
 
-    @property
-    def words(self) -> str:
+    words: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
         keys = f"a mapping with {', '.join(key.name for key in self.keys)}"
-        return f"{self.short.words}, or {keys}" if self.short else keys
+        _set_words(self, f"{self.short.words}, or {keys}" if self.short else keys)
 
     def read(self, node: Node, at: At) -> Any:
         if self.short is not None and not isinstance(node, Entries):

@@ -191,9 +191,8 @@ def _make_trigger(values: Mapping[str, Any], node: Node, at: At) -> model.Trigge
 class _Every(Duration):
     """A duration, or `available-now`."""
 
-    @property
-    def words(self) -> str:
-        return "a duration, as 500ms, 5s or 1m, or available-now"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", "a duration, as 500ms, 5s or 1m, or available-now")
 
     def parse(self, text: str, at: At) -> Any:
         return text if text == "available-now" else super().parse(text, at)
