@@ -47,7 +47,7 @@ EXPRESSIONS = (
     *(
         f"{left} {operator} {right}"
         for left in ("d", "s")
-        for right in ("i", "d", "s")
+        for right in ("i", "d")
         for operator in ("+", "=", "<=>")
     ),
     *(
