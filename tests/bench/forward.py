@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 """How fast topics are forwarded from a LeafCuttr to another cluster, by the engine in a process of its own.
 
-  forward.py [--row NAME ...] [--target kafka|leafcuttr] [--runs 3] [--scale 1.0] [--json FILE] [--kaf-relay PROGRAM]
+  forward.py [--row NAME ...] [--target kafka|leafcuttr] [--runs 3] [--scale 1.0] [--warm 0.5] [--json FILE]
+             [--kaf-relay PROGRAM]
 
-The rows take turns in each run. Prints a table in Markdown: medians of records in a second, of the processor time that
-each of the three processes takes for a record, of the memory of the forwarding process, and what is wanted of them; the
-status is 1 where one is missed. Records have 1000 bytes, in 12 partitions; batches are of 16 KiB (Java's default), of
-1 MB (librdkafka's), or of one record. Flows are exactly once but those of `at-least`. `filter` has the least that a
-filter may be, `allow` one of ours in a `relay`; those of `kaf-relay` are that program's. `ceiling` is a producer that
-has nothing to read and nothing to make: it sends the target the same request again and again. `lag` has 1,000 records a
-second, each from its producer's clock to a reader of the target, after a second that does not count; `first` is the
-time from the start of the command `relay` to the first record at the target; `idle` the processor time of a flow that
-has nothing to do; `switch` the time from a source's SIGKILL to the next one's first record at the target, in intervals
-of its health check.
+The rows take turns in each run; before the first one those of flows and ceilings go through a part of it (`--warm`, 0
+for none) which does not count: Kafka's JVM compiles then what it runs often. Prints a table in Markdown: medians of
+records in a second, of the processor time that each of the three processes takes for a record, of the memory of the
+forwarding process, and what is wanted of them; the status is 1 where one is missed. Records have 1000 bytes, in 12
+partitions; batches are of 16 KiB (Java's default), of 1 MB (librdkafka's), or of one record. Flows are exactly once but
+those of `at-least`. `filter` has the least that a filter may be, `allow` one of ours in a `relay`; those of `kaf-relay`
+are that program's. `ceiling` is a producer that has nothing to read and nothing to make: it sends the target the same
+request again and again. `lag` has 1,000 records a second, each from its producer's clock to a reader of the target,
+after a second that does not count; `first` is the time from the start of the command `relay` to the first record at the
+target; `idle` the processor time of a flow that has nothing to do; `switch` the time from a source's SIGKILL to the
+next one's first record at the target, in intervals of its health check.
 """
 
 from __future__ import annotations
@@ -320,7 +322,7 @@ ROWS: dict[str, Callable[[str, int, tuple[Peer, Peer], float], Figures]] = {
 }
 
 
-def measure(rows: list[str], target: str, runs: int, scale: float) -> dict[str, list[Figures]]:
+def measure(rows: list[str], target: str, runs: int, scale: float, warm: float) -> dict[str, list[Figures]]:
     found: dict[str, list[Figures]] = {row: [] for row in rows}
     with tempfile.TemporaryDirectory() as folder:
         source = LeafCuttr("source", Path(folder) / "source")
@@ -328,6 +330,9 @@ def measure(rows: list[str], target: str, runs: int, scale: float) -> dict[str, 
         try:
             source.start("lc.metrics.enable=false")
             other.start(*([] if target == "kafka" else ["lc.metrics.enable=false"]))
+            for row in rows if warm else ():
+                if row in FLOWS or row in CEILINGS:
+                    ROWS[row](row, -1, (source, other), scale * warm)
             for number in range(runs):
                 for row in rows:
                     figures = ROWS[row](row, number, (source, other), scale)
@@ -347,13 +352,14 @@ def main() -> None:
     parser.add_argument("--target", choices=("kafka", "leafcuttr"), default="kafka")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--warm", type=float, default=0.5)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--kaf-relay", default=os.environ.get("KAF_RELAY"), metavar="PROGRAM")
     given = parser.parse_args()
     if given.kaf_relay:
         os.environ["KAF_RELAY"] = given.kaf_relay
     rows = given.row or [row for row in ROWS if given.kaf_relay or not row.startswith("kaf-relay")]
-    found = measure(rows, given.target, given.runs, given.scale)
+    found = measure(rows, given.target, given.runs, given.scale, given.warm)
     if given.json:
         given.json.write_text(json.dumps(with_ratios(found), indent=1))
     lines = list(table(found))

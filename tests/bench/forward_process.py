@@ -56,7 +56,9 @@ request_timeout = "100ms"
 
 
 def forward(text: str) -> None:
-    """Run a flow as `text` says; print a line once it runs, and when it has ended."""
+    """Run a flow as `text` says."""
+    import gc
+
     import trio
 
     from leafcuttr.runtime.clock import SystemClock
@@ -64,6 +66,7 @@ def forward(text: str) -> None:
     from leafcuttr_forward.flows.report import FlowReport
     from leafcuttr_forward.flows.spec import FlowSpec, Guarantee, TopicRule
 
+    gc.set_threshold(10_000, 20, 20)  # as all commands do
     given = json.loads(text)
     options = given["options"]
     spec = FlowSpec(
