@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from leafcuttr_spark.pipelines.model import (
     DeadLetters,
     Decoding,
@@ -18,10 +20,12 @@ from leafcuttr_spark.pipelines.model import (
     Trigger,
 )
 from leafcuttr_spark.pipelines.operations import Count, Join, Lookup, TumblingWindow
-from spark.running.pipes import fill, key_as, pipeline, records, run, sink
+from spark.running.pipes import fill, key_as, pipeline, records, sink
 from support import librdkafka
 from support.broker_process import BrokerProcess
+from support.waiting import until
 
+pytestmark = pytest.mark.timeout(1200)
 BASE = 1_700_000_000_000
 
 
@@ -32,6 +36,17 @@ def json_source(topic: str, columns: str, *, key: str = "none", **more: Any) -> 
 
 def with_state(pipe: Pipeline, **more: Any) -> Pipeline:
     return replace(pipe, state_store="rocksdb", **more)
+
+
+def run(pipe: Pipeline, spark: Any) -> None:
+    """To the end of what is there. Each batch starts workers of Python for several stages."""
+    from leafcuttr_spark.running.run import start
+
+    running = start(pipe, spark)
+    try:
+        assert running.wait(900)
+    finally:
+        running.stop()
 
 
 def test_a_late_record_becomes_a_dead_letter(
@@ -131,6 +146,7 @@ def test_a_source_without_records_does_not_hold_the_watermark(
 
     running = start(with_state(pipe, trigger=Trigger(every_ms=100), idle_ms=500), spark)
     try:
+        until(lambda: any(report.written for report in running.reports), "a written record", seconds=600)
         (found,) = records(spark, live.address, out, 1)
     finally:
         running.stop()
