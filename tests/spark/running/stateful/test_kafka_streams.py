@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,14 +50,14 @@ class Record(NamedTuple):
 class Records:
     """Of one topic, in batches: each about 12 s later than the one before, within a batch out of order by 4 s."""
 
-    def __init__(self, seed: int, count: int, spread: int = 4000) -> None:
+    def __init__(self, seed: int, count: int, keys: Sequence[str], spread: int = 4000) -> None:
         chance = random.Random(seed)
         self.batches: list[list[Record]] = []
         amounts = iter(chance.sample(range(1, 1000), BATCHES * count))
         for batch in range(BATCHES):
             times = [BASE + batch * 12_000 + chance.randrange(0, 12_000) for _ in range(count)]
             some = [
-                Record(at + chance.randrange(0, spread), chance.choice(KEYS), next(amounts), at)
+                Record(at + chance.randrange(0, spread), chance.choice(keys), next(amounts), at)
                 for at in times
             ]
             self.batches.append(sorted(some))
@@ -78,7 +78,7 @@ class Records:
         ]
 
 
-ORDERS, PAYMENTS = Records(1, 14), Records(2, 6)
+ORDERS, PAYMENTS = Records(1, 14, KEYS), Records(2, 6, [*KEYS, "d"])
 
 
 def changelog(name: str, seed: int) -> list[tuple[str, str | None, int]]:
