@@ -69,7 +69,7 @@ def test_many_at_a_time_is_as_one_by_one(random: Random, data: st.DataObject) ->
     for _ in range(random.randrange(6)):
         try:
             values.append(codec.encode(datum(random, kind)))
-        except ValueError:
+        except (ValueError, RecursionError):  # of a union without a member there is no value
             continue
     for place in range(len(values)):
         if random.random() < 0.2 and values[place]:
