@@ -34,6 +34,15 @@ class Expression(NamedTuple):
     """Whether it cannot raise."""
     part: str | None = None
     """Which part of the pipeline it is of, if not that of the others."""
+    problem: "Column | None" = None
+    """A line where the value is null because none can be made of the row; null for all others."""
+
+    @property
+    def raising(self) -> "Column":
+        """The value, which raises its problem."""
+        if self.problem is None:
+            return self.column
+        return f.when(self.problem.isNotNull(), f.raise_error(self.problem)).otherwise(self.column)
 
 
 def expression(text: str) -> Expression:
@@ -52,19 +61,25 @@ def attempted(frame: "DataFrame", part: str, values: Sequence[Expression], *, ca
     """The values of these expressions, null in rows with an error, which those that fail get here. The frame has a
     column more, which `rows.chosen` leaves out."""
     risky = [number for number, each in enumerate(values) if not each.is_safe]
-    if not catches or not risky:
-        return Attempted(frame, [each.column for each in values])
+    told = [each for each in values if each.problem is not None]
+    if not catches or not (risky or told):
+        return Attempted(frame, [each.raising for each in values])
     fields = [_try(f.struct(values[number].column.alias("value"))).alias(f"f{number}") for number in risky]
-    tried = f.struct(*fields)
+    tried = f.struct(*fields) if fields else f.struct(f.lit(True).alias("nothing"))
     if can_fail(frame):
         tried = f.when(is_good(), tried)
     with_values = frame.withColumn(_TRIED, tried)
-    problems = (
+    problems = [
+        f.when(each.problem.isNotNull(), failed(each.part or part, each.problem))
+        for each in told
+        if each.problem is not None
+    ]
+    problems += [
         f.when(
             f.col(_TRIED)[f"f{number}"].isNull(), failed(values[number].part or part, _reason(values[number]))
         )
         for number in risky
-    )
+    ]
     error = f.when(f.col(_TRIED).isNotNull(), f.coalesce(*problems))
     if can_fail(frame):
         error = f.coalesce(f.col(ERROR), error)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as f
 
 from leafcuttr_spark.pipelines.errors import PipelineError
-from leafcuttr_spark.pipelines.model import Encoding, TopicTarget
+from leafcuttr_spark.pipelines.model import Encoding, Pipeline, TopicTarget
 from leafcuttr_spark.running.attempts import Expression, expression
+from leafcuttr_spark.running.by_schema import Registered, by_schema, id_headers
 from leafcuttr_spark.running.rows import DELETED, HEADERS_DDL, column, quoted, user_columns
 
 if TYPE_CHECKING:
@@ -21,13 +22,16 @@ KEY: Final = "key"
 _HEADERS_TYPE: Final = "array<struct<key:string,value:binary>>"
 
 
-def record_fields(frame: "DataFrame", target: TopicTarget, part: str) -> dict[str, Expression]:
+def record_fields(
+    frame: "DataFrame", target: TopicTarget, part: str, pipeline: Pipeline
+) -> dict[str, Expression]:
     """The columns topic, partition, key, value and headers of a row. Raises PipelineError."""
     names = user_columns(frame)
-    key, key_columns = _key(frame, target, part)
+    registered = Registered(target, pipeline, [])
+    key, key_columns = _key(frame, target, part, registered)
     others = (*key_columns, target.topic_column, target.headers_column)
     left = [name for name in names if name not in others]
-    value = _encoded(frame, target.value, list(target.value.columns) or left, part, "value")
+    value = _encoded(frame, target.value, list(target.value.columns) or left, part, "value", registered)
     if DELETED in frame.columns:
         value = value._replace(column=f.when(~f.coalesce(f.col(DELETED), f.lit(False)), value.column))
     return {
@@ -35,7 +39,7 @@ def record_fields(frame: "DataFrame", target: TopicTarget, part: str) -> dict[st
         "partition": _partition(target),
         "key": key,
         "value": value,
-        "headers": _headers(frame, target, part),
+        "headers": _headers(frame, target, part, registered),
     }
 
 
@@ -55,30 +59,34 @@ def _partition(target: TopicTarget) -> Expression:
     return Expression(found.column.cast("int"), f"partition: {target.partition}")
 
 
-def _key(frame: "DataFrame", target: TopicTarget, part: str) -> tuple[Expression, tuple[str, ...]]:
+def _key(
+    frame: "DataFrame", target: TopicTarget, part: str, registered: Registered
+) -> tuple[Expression, tuple[str, ...]]:
     """The key, and the columns that are not part of the value because of it."""
     if target.key is not None and target.key.format != "none":
         columns = target.key.columns
         found = target.key.expression
         if found is not None and found in user_columns(frame):
             columns = (found,)
-        return _encoded(frame, target.key, list(target.key.columns), part, "key"), columns
+        return _encoded(frame, target.key, list(target.key.columns), part, "key", registered), columns
     if target.key is None and KEY in user_columns(frame):
         kind = frame.schema[KEY].dataType.simpleString()
         how = (
             "json" if kind.startswith(("struct", "array", "map")) else "bytes" if kind == "binary" else "text"
         )
         whole = Encoding(how, expression=quoted(KEY))
-        return _encoded(frame, whole, [], part, "key"), (KEY,)
+        return _encoded(frame, whole, [], part, "key", registered), (KEY,)
     return Expression(f.lit(None).cast("binary"), "key", is_safe=True), ()
 
 
-def _encoded(frame: "DataFrame", how: Encoding, columns: list[str], part: str, what: str) -> Expression:
+def _encoded(
+    frame: "DataFrame", how: Encoding, columns: list[str], part: str, what: str, registered: Registered
+) -> Expression:
     if how.format in ("text", "bytes"):
         return _plain(how, columns, part, what)
     if how.format == "json":
         return _json(frame, how, columns, part, what)
-    raise PipelineError(f"the format {how.format} cannot be written yet", part)
+    return by_schema(frame, how, columns, part, what, registered)
 
 
 def _plain(how: Encoding, columns: list[str], part: str, what: str) -> Expression:
@@ -114,7 +122,9 @@ def _json(frame: "DataFrame", how: Encoding, columns: list[str], part: str, what
     return Expression(f.when(there, whole).cast("binary"), f"{what} as JSON")
 
 
-def _headers(frame: "DataFrame", target: TopicTarget, part: str) -> Expression:
+def _headers(
+    frame: "DataFrame", target: TopicTarget, part: str, registered: Registered
+) -> Expression:
     """Those of the column of headers, then those of the sink."""
     name = target.headers_column
     if name is not None:
@@ -125,10 +135,10 @@ def _headers(frame: "DataFrame", target: TopicTarget, part: str) -> Expression:
     added = [
         f.struct(f.lit(header).alias("key"), f.expr(text).cast("string").cast("binary").alias("value"))
         for header, text in target.headers.items()
-    ]
+    ] + id_headers(registered)
     own: Column = f.array(*added).cast(HEADERS_DDL) if added else f.lit(None).cast(HEADERS_DDL)
     if name is not None:
         given = f.coalesce(column(name), f.array().cast(HEADERS_DDL))
         own = f.concat(given, own) if added else column(name).cast(HEADERS_DDL)
     said = ", ".join(f"{header}: {text}" for header, text in target.headers.items())
-    return Expression(own, f"headers: {said}", is_safe=not added)
+    return Expression(own, f"headers: {said}", is_safe=not target.headers)

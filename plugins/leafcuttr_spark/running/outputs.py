@@ -81,7 +81,7 @@ def _of_frame(
         if isinstance(sink.target, TopicTarget):
             part = f"sinks.{name}"
             with translated(common.pipeline, part, sink.line):
-                found = record_fields(frame, sink.target, part)
+                found = record_fields(frame, sink.target, part, common.pipeline)
                 fields[name] = {what: each._replace(part=part) for what, each in found.items()}
     flat = [each for found in fields.values() for each in found.values()]
     done, results = attempted(frame, "", flat, catches=common.catches)

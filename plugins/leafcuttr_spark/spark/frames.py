@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from leafcuttr_spark.formats.encoding import Encoding, encoding
 from leafcuttr_spark.formats.options import FormatName, FormatOptions
-from leafcuttr_spark.formats.types import type_of_ddl
 from leafcuttr_spark.options import OptionError, Query
 from leafcuttr_spark.source.options import ERROR, HEADERS, KEY_BYTES, VALUE_BYTES, row_options, source_options
 from leafcuttr_spark.source.rows import RowMaker, RowPlan, row_plan
@@ -85,9 +85,8 @@ def planned_encoding(
     frame: "DataFrame", column: str, options: FormatOptions, subject: str, part: str = "value"
 ) -> Encoding:
     """How a column of the frame becomes keys or values; its schema is registered. Raises OptionError."""
-    return encoding(
-        options, type_of_ddl(frame.select(column).schema[0].dataType.simpleString()), subject, part
-    )
+    type_ = to_arrow_schema(frame.select(column).schema, timezone="UTC").field(0).type
+    return encoding(options, type_, subject, part)
 
 
 def encoded(column: "Column", how: Encoding) -> "Column":

@@ -85,7 +85,8 @@ class Found:
         self.key = None if row["key"] is None else bytes(row["key"])
         self.value = None if row["value"] is None else bytes(row["value"])
         self.partition = row["partition"]
-        self.headers = {each["key"]: bytes(each["value"] or b"").decode() for each in row["headers"] or ()}
+        self.raw_headers = [(each["key"], bytes(each["value"] or b"")) for each in row["headers"] or ()]
+        self.headers = {name: value.decode("utf-8", "replace") for name, value in self.raw_headers}
 
     @property
     def json(self) -> Any:
