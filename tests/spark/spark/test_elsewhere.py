@@ -121,7 +121,8 @@ def test_a_cluster_of_two_workers(live: BrokerProcess, tmp_path: Path) -> None:
         tmp_path, "master", "I have been elected leader", f"{deploy}.master.Master", "--host", "127.0.0.1",
         "--port", str(port), "--webui-port", "0",
     ):  # fmt: skip
-        more = ("--cores", "1", "--memory", "600m", "--webui-port", "0", "--host", "127.0.0.1", master)
+        work = ("--work-dir", str(tmp_path / "work"))
+        more = (*work, "--cores", "1", "--memory", "600m", "--webui-port", "0", "--host", "127.0.0.1", master)
         worker = f"{deploy}.worker.Worker"
         with (
             running(tmp_path, "one", "Successfully registered", worker, *more) as one,
