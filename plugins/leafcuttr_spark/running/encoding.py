@@ -122,9 +122,7 @@ def _json(frame: "DataFrame", how: Encoding, columns: list[str], part: str, what
     return Expression(f.when(there, whole).cast("binary"), f"{what} as JSON")
 
 
-def _headers(
-    frame: "DataFrame", target: TopicTarget, part: str, registered: Registered
-) -> Expression:
+def _headers(frame: "DataFrame", target: TopicTarget, part: str, registered: Registered) -> Expression:
     """Those of the column of headers, then those of the sink."""
     name = target.headers_column
     if name is not None:

@@ -35,6 +35,7 @@ from leafcuttr_spark.running.rows import (
 from leafcuttr_spark.running.stateful.event_time import needs_time, tick_options, with_event_time
 from leafcuttr_spark.source.cluster import ClusterView
 from leafcuttr_spark.source.options import source_options
+from leafcuttr_spark.spark.frames import topic_frame
 from leafcuttr_spark.spark.peers import peer_of
 
 if TYPE_CHECKING:
@@ -101,8 +102,8 @@ def _topics(
     catches = catches and not {origin.key.format, origin.value.format} <= {"bytes", "none"}
     wanted += ["error"] if catches else []
     options = topic_options(source, origin, pipeline) | {"columns": ",".join(dict.fromkeys(wanted))}
-    reader: Any = spark.read if source.table is not None and source.table.is_global else spark.readStream
-    read = reader.format(origin.via).options(**options).load()
+    is_global = source.table is not None and source.table.is_global
+    read = topic_frame(spark, options, stream=not is_global, via=origin.via)
     parts: dict[str, Column] = {}
     if origin.key.format != "none":
         parts |= _columns(read, "key", origin.key.as_ or "key", is_apart=False)
