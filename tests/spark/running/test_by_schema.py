@@ -46,7 +46,7 @@ def test_from_avro_to_all(spark: Any, registry: RegistryProcess, tmp_path: Path,
     rows = [{"id": f"o{n}", "amount": n if n % 10 else None} for n in range(30)]
     fill(address, topics["in"], [*(serializer(row, place) for row in rows), b"none"])
     (tmp_path / "strict.avsc").write_text(STRICT)
-    strict = Encoding("avro", columns=("id", "twice"), schema=Path("strict.avsc"), schema_id="header")
+    strict = Encoding("avro", columns=("id", "twice"), schema=tmp_path / "strict.avsc", schema_id="header")
     pipe = pipeline(
         address,
         tmp_path,
@@ -58,7 +58,6 @@ def test_from_avro_to_all(spark: Any, registry: RegistryProcess, tmp_path: Path,
             "proto": sink("doubled", topics["proto"], value=Encoding("protobuf")),
         },
         letters=DeadLetters(topics["dead"]),
-        folder=tmp_path,
         registry={"schema.registry.url": registry.url},
     )
     run(pipe, spark)
@@ -95,7 +94,7 @@ def test_what_cannot_be_registered_is_said_at_the_start(
     ):
         pipe = pipeline(
             address, tmp_path, {"orders": source("plain")}, [], {"out": sink("orders", "out", value=how)},
-            folder=tmp_path, registry={"schema.registry.url": registry.url},
+            registry={"schema.registry.url": registry.url},
         )  # fmt: skip
         with pytest.raises(PipelineError, match=f"sinks.out: {said}"):
             run(pipe, spark)
