@@ -43,7 +43,7 @@ def test_from_avro_to_all(spark: Any, registry: RegistryProcess, tmp_path: Path,
     client = SchemaRegistryClient({"url": registry.url})
     serializer = AvroSerializer(client, ORDER)
     place = SerializationContext(topics["in"], MessageField.VALUE)
-    rows = [{"id": f"o{n}", "amount": n if n % 10 else None} for n in range(30)]
+    rows = [{"id": f"order-{n}", "amount": n if n % 10 else None} for n in range(30)]
     fill(address, topics["in"], [*(serializer(row, place) for row in rows), b"none"])
     (tmp_path / "strict.avsc").write_text(STRICT)
     strict = Encoding("avro", columns=("id", "twice"), schema=tmp_path / "strict.avsc", schema_id="header")
