@@ -16,12 +16,14 @@ from leafcuttr_spark.commands.run.showing import Shown, as_line, bytes_text, tim
 from leafcuttr_spark.commands.run.stopping import stop_by_signal
 from leafcuttr_spark.operating.exits import FINAL, Exit
 from leafcuttr_spark.operating.fingerprint import fingerprint_of
+from leafcuttr_spark.operating.monitor import RunMonitor
 from leafcuttr_spark.operating.progress import BatchProgress
 from leafcuttr_spark.operating.starting import locked
 from leafcuttr_spark.operating.status import RunState, RunStatus
 from leafcuttr_spark.options import OptionError
 from leafcuttr_spark.pipelines.errors import DeadLetterLimitError, PipelineError, PipelineFaultsError
 from leafcuttr_spark.pipelines.model import Pipeline, Secrets
+from support.waiting import free_port
 
 pytest.importorskip("yaml")
 pytest.importorskip("sqlglot")
@@ -125,11 +127,27 @@ def test_which_end_has_which_status() -> None:
 
 def test_what_fails_is_one_line_without_secrets() -> None:
     pipeline = Pipeline("p", {}, secrets=Secrets(frozenset({"hush"})))
-    assert module._line(ValueError("a hush\n  b"), pipeline) == "a *** b"
-    assert module._line(ValueError(), pipeline) == "ValueError"
+    assert module._line(OptionError("a hush\n  b"), pipeline) == "a *** b"
+    assert module._line(OptionError(), pipeline) == "OptionError"
+    page = "An error occurred while calling o1.stop.\n: java.lang.IllegalStateException: hush\n\tat a.B.c(D.java:1)\n"
+    line = module._line(RuntimeError(page), pipeline)
+    assert "IllegalStateException" in line and "D.java" not in line and "hush" not in line
     for error in (OptionError("no hush"), RuntimeError("no\nhush")):
         with pytest.raises(module.RunFailure, match=r"^no \*\*\*$"), module._failures(pipeline):
             raise error
+
+
+def test_a_cluster_that_is_away_is_a_line_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "_SHORT", {"request.timeout.ms": "200", "default.api.timeout.ms": "200"})
+    address = f"127.0.0.1:{free_port()}"
+    pipeline = Pipeline("p", {}, clusters={"main": {"bootstrap.servers": address}})
+    monitor = RunMonitor(STATUS, (tmp_path / "status.json",), None, lambda: 1, lambda _: None)
+    module._say_which_are_away(pipeline, monitor)
+    assert caplog.messages[-1].startswith("cluster main is away, and is tried again: ")
+    assert address in monitor.status.trouble
+    assert monitor.status.state is RunState.STARTING
 
 
 def test_signals_are_requests() -> None:

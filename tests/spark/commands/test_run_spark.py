@@ -167,7 +167,8 @@ def test_what_fails_is_one_line_with_its_step(live: BrokerProcess, tmp_path: Pat
 def test_it_begins_anew_at_an_earlier_place(live: BrokerProcess, tmp_path: Path) -> None:
     pipe = Pipe(live.address, tmp_path)
     pipe.send(range(10, 30))
-    assert pipe.ran("run", str(pipe.file), "--once")[0] == 0
+    status, _, err = pipe.ran("run", str(pipe.file), "--once")
+    assert status == 0, err
     status, _, err = pipe.ran("replay", str(pipe.file), "--from", f"{pipe.name}:0:15", "--once")
     assert status == 0, err
     assert any("which has written up to its batch 0 and is fenced now" in line for line in err), err

@@ -43,6 +43,7 @@ STATUS: Final = "status.json"
 HISTORY: Final = "history.jsonl"
 
 _EXPECTED: Final = (OptionError, PipelineFaultsError, PipelineError, PluginError, BrokerError, OSError)
+_SHORT: Final = {"request.timeout.ms": "3000", "default.api.timeout.ms": "3000"}
 _TURN_S: Final = 0.5
 _STOPPING_TURN_S: Final = 0.05
 
@@ -82,10 +83,17 @@ def conduct(options: RunOptions, echo: Callable[[str], None]) -> None:
             monitor = _monitor(pipeline, options, checkpoint, own)
             shown = Shown(echo, as_json=options.as_json, pause_ms=options.pause_ms)
             try:
+                _say_which_are_away(pipeline, monitor)
                 _run(pipeline, monitor, shown, stop)
-            except BaseException as error:
-                monitor.enter(RunState.FAILED, _line(error, pipeline))
-                raise
+            except Exception as error:
+                if not stop.is_made:
+                    monitor.enter(RunState.FAILED, _line(error, pipeline))
+                    raise
+                # As after a signal to the whole group, which ends the JVM at once.
+                LOGGER.warning(
+                    "the last batch is not done, the next run repeats it: %s", _line(error, pipeline)
+                )
+                monitor.enter(RunState.STOPPED)
             shown.end(monitor.status)
 
 
@@ -136,7 +144,13 @@ def _exit_of(error: BaseException) -> Exit:
 
 
 def _line(error: BaseException, pipeline: Pipeline) -> str:
-    return pipeline.secrets.hide(" ".join(str(error).split()) or type(error).__name__)
+    if isinstance(error, _EXPECTED):
+        text = " ".join(str(error).split()) or type(error).__name__
+    else:
+        from leafcuttr_spark.running.failures import one_line
+
+        text = one_line(error)
+    return pipeline.secrets.hide(text)
 
 
 def _monitor(pipeline: Pipeline, options: RunOptions, checkpoint: str, own: Path) -> RunMonitor:
@@ -176,6 +190,20 @@ def _oldest_of(pipeline: Pipeline) -> "Callable[[Mapping[TopicPartition, int]], 
             return None
 
     return oldest
+
+
+def _say_which_are_away(pipeline: Pipeline, monitor: RunMonitor) -> None:
+    """A line at once: Spark tries again for minutes before it says so."""
+    from leafcuttr_sdk.blocking_peers import open_peer
+
+    for name, properties in pipeline.clusters.items():
+        try:
+            with open_peer({**properties, **_SHORT}) as peer:
+                peer.cluster_id()
+        except BrokerError as error:
+            line = pipeline.secrets.hide(f"cluster {name} is away, and is tried again: {error}")
+            LOGGER.warning("%s", line)
+            monitor.enter(RunState.STARTING, line)
 
 
 # With Spark

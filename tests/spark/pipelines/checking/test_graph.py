@@ -78,7 +78,7 @@ def of_steps(*steps: str, sinks: str = SINKS, head: str = HEAD) -> str:
         (
             ("{from: late, count: {by: id, window: {tumbling: 1m}, emit: final}}",),
             "steps[0] (count_1): count.window: it needs a watermark, without which no window ends; the source"
-            " late has none"
+            " late has none",
         ),
         (
             ("{from: orders, join: {with: customers, on: {id: code}, within: 1m}}",),
