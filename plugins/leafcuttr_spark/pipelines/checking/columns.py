@@ -109,6 +109,14 @@ def _there(name: str, columns: Columns, key: str, wrong: Wrong) -> None:
         wrong(f"{key}: {columns.missing(name)}")
 
 
+def _exactly_there(name: str, columns: Columns, wrong: Wrong) -> bool:
+    """Where columns are named, and not used in an expression, small and large letters differ."""
+    found = columns.is_open or name in columns.names
+    if not found:
+        wrong(columns.missing(name))
+    return found
+
+
 def _all_there(names: Iterable[str], columns: Columns, key: str, wrong: Wrong) -> None:
     for name in names:
         _there(name, columns, key, wrong)
@@ -149,6 +157,11 @@ def _map(operation: op.Map, inputs: Sequence[Columns], wrong: Wrong) -> Columns:
         (name, expressions.expression(text, inputs[0], within(f"map.{name}", wrong)))
         for name, text in operation.columns.items()
     ]
+    for name in operation.columns:
+        if inputs[0].knows(name) and name not in inputs[0].names:
+            within(f"map.{name}", wrong)(
+                "there is a column of this name in other letters, which are the same to Spark"
+            )
     return inputs[0].with_columns(made)
 
 
@@ -164,14 +177,13 @@ def _select(operation: op.Select, inputs: Sequence[Columns], wrong: Wrong) -> Co
             found += inputs[0].items
             is_open |= inputs[0].is_open
             continue
-        # Names that are given further to the left can be used, where the frame has no column of that name.
-        named = [one for one in found if not inputs[0].knows(one[0])]
-        type_ = None if tree is None else expressions.expression(text, inputs[0].with_columns(named), said)
+        type_ = None if tree is None else expressions.expression(text, inputs[0], said)
         name = "" if tree is None or isinstance(tree, exp.Star) else tree.alias_or_name
         if isinstance(tree, exp.Alias | exp.Column) and name:
             found.append((name, type_))
         else:
             is_open = True  # Spark names it
+    _twice((name for name, _ in found), "AS gives another name", within("select", wrong))
     return Columns(tuple(found), is_open)
 
 
@@ -184,9 +196,7 @@ def _cast(operation: op.Cast, inputs: Sequence[Columns], wrong: Wrong) -> Column
         except types.DdlError as error:
             said(str(error))
             to = None
-        if not inputs[0].has(name):
-            said(inputs[0].missing(name))
-        else:
+        if _exactly_there(name, inputs[0], said):
             made.append((name, to))
             _check_cast(inputs[0].type_of(name), to, said)
     return inputs[0].with_columns(made)
@@ -200,7 +210,8 @@ def _check_cast(before: SqlType | None, to: SqlType | None, wrong: Wrong) -> Non
 
 
 def _drop(operation: op.Drop, inputs: Sequence[Columns], wrong: Wrong) -> Columns:
-    _all_there(operation.columns, inputs[0], "drop", wrong)
+    for name in operation.columns:
+        _exactly_there(name, inputs[0], within("drop", wrong))
     return inputs[0].without(operation.columns)
 
 
@@ -211,8 +222,7 @@ def _rename(operation: op.Rename, inputs: Sequence[Columns], wrong: Wrong) -> Co
 def renamed(names: Mapping[str, str], columns: Columns, wrong: Wrong) -> Columns:
     """Columns with other names."""
     for name in names:
-        if not columns.has(name):
-            wrong(columns.missing(name))
+        _exactly_there(name, columns, wrong)
     new = {old.lower(): name for old, name in names.items()}
     made = tuple((new.get(name.lower(), name), type_) for name, type_ in columns)
     if len({name.lower() for name in columns.names}) == len(columns.names):

@@ -51,12 +51,12 @@ def _extract(options: Mapping[str, Any], columns: Columns, wrong: Wrong) -> Colu
 
 def _insert(options: Mapping[str, Any], columns: Columns, wrong: Wrong) -> Columns:
     kinds = {
-        "static.field": types.STRING,
         "topic.field": types.STRING,
         "partition.field": types.INT,
         "offset.field": types.BIGINT,
         "timestamp.field": types.TIMESTAMP,
         "key.field": types.BINARY,
+        "static.field": types.STRING,
     }
     return columns.with_columns((options[name], type_) for name, type_ in kinds.items() if options.get(name))
 

@@ -129,7 +129,10 @@ class Variables:
 
 def nearest(name: str, allowed: Iterable[str]) -> str:
     """`: did you mean NAME?`, or an empty text."""
+    names = list(allowed)[:_MOST_COMPARED]
+    if (same := next((one for one in names if one.lower() == name.lower()), None)) is not None:
+        return f": did you mean {same}?"
     # Of short names any two are somewhat alike.
     alike = 0.6 if len(name) > 2 else 0.75
-    found = difflib.get_close_matches(name[:100], list(allowed)[:_MOST_COMPARED], n=1, cutoff=alike)
+    found = difflib.get_close_matches(name[:100], names, n=1, cutoff=alike)
     return f": did you mean {found[0]}?" if found else ""

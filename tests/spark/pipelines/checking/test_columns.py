@@ -64,14 +64,13 @@ def test_the_columns_of_other_sources(source: str, columns: str) -> None:
     [
         ("filter: amount > 1", ALL),
         (
-            "map: {Amount: count, total: amount * 2, more: f(id)}",
-            ALL.replace("amount double", "Amount int") + ", total double, more ?",
+            "map: {amount: count, total: amount * 2, more: f(id)}",
+            ALL.replace("amount double", "amount int") + ", total double, more ?",
         ),
         (
-            'select: [id, "amount * 2 AS total", address.city, "*"]',
-            "id string, total double, city string, " + ALL,
+            'select: [id, "amount * 2 AS total", address.city]',
+            "id string, total double, city string",
         ),
-        ('select: ["amount * 2 AS total", "total + 1 AS more"]', "total double, more double"),
         ("select: [id, upper(id)]", "id string, ..."),
         ("select: ['* EXCEPT (id)']", "..."),
         (
@@ -79,7 +78,7 @@ def test_the_columns_of_other_sources(source: str, columns: str) -> None:
             ALL.replace("amount double", "amount decimal(10,2)").replace("count int", "count string"),
         ),
         (
-            "drop: [items, address, ID]",
+            "drop: [items, address, id]",
             "key string, customer string, amount double, count int, timestamp timestamp",
         ),
         ("rename: {id: order_id}", ALL.replace(" id string", " order_id string")),
@@ -160,6 +159,10 @@ def test_the_columns_of_two_frames(step: str, columns: str) -> None:
         ),
         ("cast: {amount: array<int>}", "cast.amount: double cannot become array<int>"),
         ("drop: [nme]", "drop: there is no column nme"),
+        ("drop: [ID]", "drop: there is no column ID: did you mean id?; there are key"),
+        ("map: {Amount: count}", "map.Amount: there is a column of this name in other letters"),
+        ('select: [id, "*"]', "select: the column id comes twice: AS gives another name"),
+        ('select: ["amount AS total", "total + 1 AS more"]', "select: there is no column total"),
         ("rename: {nme: x}", "rename: there is no column nme"),
         ("rename: {id: amount}", "rename: the column amount comes twice: another one has the name already"),
         ("flat-map: amount", "flat-map: 'amount' is double, and has to be an array or a map"),

@@ -35,7 +35,7 @@ def of(type_: str, options: dict[str, object], columns: Columns = COLUMNS) -> tu
                 "offset.field": "o",
                 "timestamp.field": "at",
             },
-            SAME + ", s string, t string, o bigint",
+            SAME + ", t string, o bigint, s string",
         ),
         ("insert", {"partition.field": "p", "key.field": "k"}, SAME + ", p int, k binary"),
         ("replace", {"include": ("id", "n"), "exclude": ("n",), "renames": {"id": "x"}}, "x string"),
