@@ -125,6 +125,13 @@ def test_which_end_has_which_status() -> None:
         assert module._exit_of(error) is status
 
 
+class OfAJvmThatIsGone(Exception):
+    """As py4j's: its text is in the JVM."""
+
+    def __str__(self) -> str:
+        raise ConnectionRefusedError(111, "refused")
+
+
 def test_what_fails_is_one_line_without_secrets() -> None:
     pipeline = Pipeline("p", {}, secrets=Secrets(frozenset({"hush"})))
     assert module._line(OptionError("a hush\n  b"), pipeline) == "a *** b"
@@ -132,6 +139,8 @@ def test_what_fails_is_one_line_without_secrets() -> None:
     page = "An error occurred while calling o1.stop.\n: java.lang.IllegalStateException: hush\n\tat a.B.c(D.java:1)\n"
     line = module._line(RuntimeError(page), pipeline)
     assert "IllegalStateException" in line and "D.java" not in line and "hush" not in line
+    assert module._line(ConnectionRefusedError(111, "refused"), pipeline) == "the JVM of Spark has ended"
+    assert module._line(OfAJvmThatIsGone(), pipeline) == "the JVM of Spark has ended"
     for error in (OptionError("no hush"), RuntimeError("no\nhush")):
         with pytest.raises(module.RunFailure, match=r"^no \*\*\*$"), module._failures(pipeline):
             raise error

@@ -44,6 +44,7 @@ HISTORY: Final = "history.jsonl"
 
 _EXPECTED: Final = (OptionError, PipelineFaultsError, PipelineError, PluginError, BrokerError, OSError)
 _SHORT: Final = {"request.timeout.ms": "3000", "default.api.timeout.ms": "3000"}
+_NO_JVM: Final = "the JVM of Spark has ended"
 _TURN_S: Final = 0.5
 _STOPPING_TURN_S: Final = 0.05
 
@@ -144,13 +145,21 @@ def _exit_of(error: BaseException) -> Exit:
 
 
 def _line(error: BaseException, pipeline: Pipeline) -> str:
-    if isinstance(error, _EXPECTED):
-        text = " ".join(str(error).split()) or type(error).__name__
-    else:
-        from leafcuttr_spark.running.failures import one_line
+    return pipeline.secrets.hide(_text(error))
 
-        text = one_line(error)
-    return pipeline.secrets.hide(text)
+
+def _text(error: BaseException) -> str:
+    from leafcuttr_spark.running.failures import one_line
+
+    try:
+        if isinstance(error, ConnectionError):
+            return _NO_JVM
+        if isinstance(error, _EXPECTED):
+            return " ".join(str(error).split()) or type(error).__name__
+        return one_line(error)
+    except ConnectionError:
+        # The text of an exception of Java is in the JVM.
+        return _NO_JVM
 
 
 def _monitor(pipeline: Pipeline, options: RunOptions, checkpoint: str, own: Path) -> RunMonitor:
