@@ -128,7 +128,9 @@ def _converter(schema: Json, *, defaults: bool) -> Convert | None:
     them."""
     if isinstance(schema, list):
         return _union_converter(schema, defaults=defaults)
-    kind = schema if isinstance(schema, str) else schema["type"]
+    if isinstance(schema, str):
+        schema = {"type": schema}
+    kind = schema["type"]
     if kind in ("bytes", "fixed") and defaults:
         return lambda value: value.encode("latin-1") if isinstance(value, str) else value
     if kind == "array":
