@@ -219,23 +219,3 @@ def test_windows_that_are_given_once_in_a_query_of_updates(update: Ran, final: R
 
 def test_a_key_is_given_once_for_ever(update: Ran) -> None:
     assert sorted(row["id"] for row in update.rows("once")) == ["a", "b", "c", "z"]
-
-
-def test_state_is_read_by_the_name_of_the_step(spark: Any, update: Ran, final: Ran) -> None:
-    from leafcuttr_spark.pipelines.errors import PipelineError
-    from leafcuttr_spark.running.stateful.stores import read_state
-
-    assert read_state(spark, update.checkpoint, "count", {"id": "a"}) == [
-        {"key": {"id": "a"}, "value": {"count": 8}}
-    ]
-    assert {each["key"]["id"] for each in read_state(spark, update.checkpoint, "once")} == {
-        "a",
-        "b",
-        "c",
-        "z",
-    }
-    (kept,) = read_state(spark, final.checkpoint, "sliding", {"id": "z"})
-    assert [row["row"]["amount"] for row in kept["value"]["rows"]] == [2048]
-    assert len(read_state(spark, update.checkpoint, "count", limit=2)) == 2
-    with pytest.raises(PipelineError, match="no state of a step nothing"):
-        read_state(spark, update.checkpoint, "nothing")
