@@ -58,8 +58,11 @@ def read_state(
 
 
 def _stores(spark: "SparkSession", checkpoint: str, step: str) -> "Iterator[tuple[Found, DataFrame]]":
-    operators = spark.read.format("state-metadata").load(checkpoint).collect()
-    for operator in {row["operatorId"]: row for row in operators}.values():
+    rows = spark.read.format("state-metadata").load(checkpoint).collect()
+    operators = list({row["operatorId"]: row for row in rows}.values())
+    # Behind a state processor an aggregate may have the name of its step too, which keeps nothing beside it.
+    own = [each for each in operators if step in (_variables(each["operatorProperties"]) or ())]
+    for operator in own or operators:
         reader = spark.read.format("statestore").option("operatorId", operator["operatorId"])
         variables = _variables(operator["operatorProperties"])
         if variables is not None:
