@@ -65,7 +65,7 @@ def progress_of(text: str) -> BatchProgress:
         raise ValueError("it has no batchId") from None
     observed = found.get("observedMetrics") or {}
     counted = [*_counts(observed, READ)]
-    rows = sum(counted) if counted else _whole(found.get("numInputRows"))
+    rows = sum(counted) or _whole(found.get("numInputRows"))
     seconds = _whole(found.get("batchDuration")) / 1000
     operators = [one for one in found.get("stateOperators") or () if isinstance(one, dict)]
     return BatchProgress(
