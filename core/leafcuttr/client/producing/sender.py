@@ -249,8 +249,18 @@ class BatchSender:
         )
 
     def _rest_of(self, node: int) -> float:
-        """When the first pause of a partition of this leader ends."""
-        ends = (at for tp, at in self._rested.items() if (led := self._led.get(tp)) and led.node == node)
+        """When the first pause of a partition of this leader ends that has something to be sent. `_take` removes a
+        pause that is over only where it takes: any other would have ended long ago, again and again."""
+        if self._stopped:
+            return float("inf")
+        ends = (
+            at
+            for tp, at in self._rested.items()
+            if (led := self._led.get(tp)) is not None
+            and led.node == node
+            and (lane := self._lanes.get(tp)) is not None
+            and not lane.is_idle
+        )
         return min(ends, default=float("inf"))
 
     def _send_for(self, partitions: Collection[TopicPartition]) -> None:
