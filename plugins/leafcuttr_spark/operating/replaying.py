@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from leafcuttr_spark.operating.checkpoint import read_checkpoint
 from leafcuttr_spark.operating.places import own_folder
-from leafcuttr_spark.operating.starting import START, by_topic, locked, reads, start_as_json
-from leafcuttr_spark.pipelines.model import Start, TopicOrigin
+from leafcuttr_spark.operating.starting import START, by_topic, locked, reads, start_as_json, streams_of
+from leafcuttr_spark.pipelines.model import Start
 
 if TYPE_CHECKING:
     from leafcuttr_spark.pipelines.model import Pipeline
@@ -72,15 +72,25 @@ def _at_time(moment: datetime) -> Start:
 
 
 def _offsets(text: str, checkpoint: Path, pipeline: "Pipeline") -> Mapping[str, Mapping[int, int]]:
-    offsets = by_topic(read_checkpoint(checkpoint).offsets)
-    origins = [one.origin for one in pipeline.sources.values() if isinstance(one.origin, TopicOrigin)]
+    there = read_checkpoint(checkpoint)
+    offsets = by_topic(there.offsets)
+    streams = streams_of(pipeline)
     for one in text.split(","):
         found = _OFFSET.fullmatch(one.strip())
         if found is None or int(found[3]) > _LARGEST:
             raise PlaceError(f"--from: {one.strip()!r} is not TOPIC:PARTITION:OFFSET")
-        if not any(reads(origin, found[1]) for origin in origins):
-            raise PlaceError(f"--from: no source of {pipeline.name} reads the topic {found[1]}")
+        if not any(reads(origin, found[1]) for origin in streams.values()):
+            raise PlaceError(
+                f"--from: no source of {pipeline.name} reads the topic {found[1]}; tables begin where the file says"
+            )
         offsets.setdefault(found[1], {})[int(found[2])] = int(found[3])
+    for name, origin in streams.items():
+        # Spark's own connector keeps its offsets in another form.
+        if there.has_begun and not any(reads(origin, topic) for topic in offsets):
+            raise PlaceError(
+                f"--from: the checkpoint does not say where the source {name} is, so it cannot stay there: name"
+                " offsets of its topics too"
+            )
     return offsets
 
 

@@ -17,7 +17,7 @@ from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.types import TopicPartition
 from leafcuttr_spark.operating.checkpoint import Checkpoint
 from leafcuttr_spark.operating.fingerprint import changes_between, fingerprint_of, read_fingerprint
-from leafcuttr_spark.pipelines.model import Pipeline, Start, TopicOrigin
+from leafcuttr_spark.pipelines.model import Pipeline, Source, Start, TopicOrigin
 
 LOCK: Final = "lock"
 FINGERPRINT: Final = "pipeline.json"
@@ -104,19 +104,32 @@ def read_start(path: Path) -> Start | None:
 
 
 def begun_at(pipeline: Pipeline, start: Start) -> Pipeline:
-    """The pipeline with this begin of all sources that are topics. Of offsets each source gets those of its topics."""
+    """The pipeline with this begin of all its streams of topics. Of offsets each source gets those of its topics; one
+    without any stays as it is. So do tables, which would be without the rows of the records before."""
 
-    def of(origin: TopicOrigin) -> TopicOrigin:
+    def of(source: Source, origin: TopicOrigin) -> Source:
         if start.at != "offsets":
-            return replace(origin, start=start)
+            return replace(source, origin=replace(origin, start=start))
         mine = {topic: offsets for topic, offsets in start.offsets.items() if reads(origin, topic)}
-        return replace(origin, start=Start("offsets", offsets=mine) if mine else Start("earliest"))
+        if not mine:
+            return source
+        return replace(source, origin=replace(origin, start=Start("offsets", offsets=mine)))
 
+    streams = streams_of(pipeline)
     sources = {
-        name: replace(source, origin=of(source.origin)) if isinstance(source.origin, TopicOrigin) else source
+        name: of(source, streams[name]) if name in streams else source
         for name, source in pipeline.sources.items()
     }
     return replace(pipeline, sources=sources)
+
+
+def streams_of(pipeline: Pipeline) -> dict[str, TopicOrigin]:
+    """The origins of sources whose begin can be chosen: topics that are no tables."""
+    return {
+        name: source.origin
+        for name, source in pipeline.sources.items()
+        if isinstance(source.origin, TopicOrigin) and source.table is None
+    }
 
 
 def reads(origin: TopicOrigin, topic: str) -> bool:

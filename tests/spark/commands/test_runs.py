@@ -252,6 +252,32 @@ def test_places_that_are_none(file: Path, place: str, line: str) -> None:
     assert line in " ".join(done.stderr.split())
 
 
+def test_a_source_whose_place_is_not_known(file: Path) -> None:
+    sink = "  more: {from: more, topic: out, value: {format: text, columns: [value]}}\n"
+    file.write_text(
+        TEXT.replace("sinks:", "  more: {topic: more, key: none, value: text, via: kafka}\nsinks:") + sink
+    )
+    # It has none before anything has run.
+    assert prepared(file, "orders:0:1")[1] == Start("offsets", offsets={"orders": {0: 1}})
+    folder = checkpoint(file)
+    (folder / "leafcuttr" / "start.json").unlink()
+    done, start = prepared(file, "orders:0:1")
+    assert (done.exit_code, start) == (2, None)
+    assert "the checkpoint does not say where the source more is" in " ".join(done.stderr.split())
+    start = prepared(file, "orders:0:1,more:0:2")[1]
+    assert start == Start("offsets", offsets={"orders": {0: 1, 1: 17}, "more": {0: 2}})
+
+
+def test_a_table_begins_where_the_file_says(file: Path) -> None:
+    file.write_text(
+        TEXT.replace("sinks:", "  rates: {topic: rates, key: text, value: text, table: {key: key}}\nsinks:")
+    )
+    checkpoint(file)
+    done, start = prepared(file, "rates:0:1")
+    assert (done.exit_code, start) == (2, None), done.output
+    assert "no source of orders reads the topic rates; tables begin" in " ".join(done.stderr.split())
+
+
 def test_a_checkpoint_that_is_elsewhere(file: Path) -> None:
     file.write_text(TEXT.replace("./checkpoint", "s3a://bucket/checkpoint"))
     done = ran("replay", file, "--from", "earliest")

@@ -32,6 +32,7 @@ from leafcuttr_spark.pipelines.model import (
     Source,
     Start,
     Step,
+    Table,
     TopicOrigin,
     TopicTarget,
 )
@@ -163,6 +164,7 @@ def test_where_sources_begin_then() -> None:
         "b": Source(TopicOrigin(pattern="th.*")),
         "c": Source(TopicOrigin(("four",), start=Start("latest"))),
         "d": Source(TopicOrigin(pattern="(")),
+        "e": TABLE,
     }
     offsets = {"one": {0: 1}, "two": {0: 2}, "three": {0: 3}, "other": {0: 9}}
     now = begun_at(replace(PIPELINE, sources=sources, steps=[]), Start("offsets", offsets=offsets))
@@ -174,6 +176,18 @@ def test_where_sources_begin_then() -> None:
     assert starts == {
         "a": Start("offsets", offsets={"one": {0: 1}, "two": {0: 2}}),
         "b": Start("offsets", offsets={"three": {0: 3}}),
-        "c": Start("earliest"),
+        "c": Start("latest"),
         "d": Start("earliest"),
+        "e": Start("earliest"),
     }
+
+
+TABLE = Source(TopicOrigin(("one", "rates")), table=Table(("id",)))
+
+
+@pytest.mark.parametrize(
+    "start", [Start("latest"), Start("timestamp", 5), Start("offsets", offsets={"rates": {0: 7}})]
+)
+def test_a_table_begins_where_it_did(start: Start) -> None:
+    now = begun_at(replace(PIPELINE, sources={"orders": ORDERS, "rates": TABLE}), start)
+    assert now.sources["rates"] == TABLE
