@@ -55,10 +55,10 @@ def status(file: str | None, variables: dict[str, str], svg: Path | None) -> Non
     if found is None:
         context.fail(f"{place.pipeline.name} has never run: there is nothing in {place.checkpoint}")
     if svg is not None:
-        from leafcuttr_spark.operating.history import read_history
+        from leafcuttr_spark.operating.history import HISTORY, read_history
         from leafcuttr_spark.operating.plots import svg_of
 
-        points = read_history(place.own / "history.jsonl")
+        points = read_history(place.own / HISTORY)
         svg.write_text(svg_of(place.pipeline.name, points), encoding="utf-8")
     if context.as_json:
         context.print_json(found)

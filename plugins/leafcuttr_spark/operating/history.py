@@ -9,6 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+HISTORY: Final = "history.jsonl"
+"""In the own folder of a checkpoint."""
+
 MOST: Final = 2000
 """Batches that are kept; up to twice as many are in the file."""
 

@@ -4,9 +4,10 @@
     CHECKPOINT/leafcuttr/    status.json, history.jsonl, pipeline.json, start.json, lock
 
 Spark leaves the folder `leafcuttr` alone. Where the checkpoint is no folder of this machine (`s3a://...`), these files
-are in the user's state folder.
+are in the user's state folder, below a name that has a digest of the address.
 """
 
+import hashlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -44,7 +45,10 @@ def local_path(checkpoint: str) -> Path | None:
 def own_folder(checkpoint: str, name: str) -> Path:
     """Where the files of the runs of the pipeline of this name are."""
     local = local_path(checkpoint)
-    return local / _OWN if local is not None else state_folder() / f"{name}.elsewhere" / _OWN
+    if local is not None:
+        return local / _OWN
+    digest = hashlib.sha256(checkpoint.rstrip("/").encode()).hexdigest()[:12]
+    return state_folder() / f"{name}.{digest}" / _OWN
 
 
 def _is_address(text: str) -> bool:

@@ -17,6 +17,8 @@ from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.types import TopicPartition
 from leafcuttr_spark.operating.checkpoint import Checkpoint
 from leafcuttr_spark.operating.fingerprint import changes_between, fingerprint_of, read_fingerprint
+from leafcuttr_spark.operating.history import HISTORY, read_history
+from leafcuttr_spark.operating.places import checkpoint_of
 from leafcuttr_spark.pipelines.model import Pipeline, Source, Start, TopicOrigin
 
 LOCK: Final = "lock"
@@ -67,12 +69,19 @@ def _lock(file: IO[str]) -> bool:
     return False
 
 
-def check_edit(pipeline: Pipeline, checkpoint: Checkpoint, own: Path) -> None:
-    """Raises EditError where the checkpoint is of another pipeline; else keeps what this one is. OSError as well."""
+def check_edit(pipeline: Pipeline, checkpoint: Checkpoint | None, own: Path) -> None:
+    """Raises EditError where the checkpoint is of another pipeline; else keeps what this one is. OSError as well.
+    The checkpoint is None where it is not on this machine: then it has begun if a run here has done a batch."""
     path, now = own / FINGERPRINT, fingerprint_of(pipeline)
-    before = read_fingerprint(path) if checkpoint.has_begun else None
+    has_begun = bool(read_history(own / HISTORY)) if checkpoint is None else checkpoint.has_begun
+    before = read_fingerprint(path) if has_begun else None
     if before is not None and (changes := changes_between(before, now)):
         told = "; ".join(f"{change.part}: {change.what}" for change in changes)
+        if checkpoint is None:
+            raise EditError(
+                f"Spark cannot go on from the checkpoint {checkpoint_of(pipeline)}: {told}. Undo the edit, or begin"
+                " anew with another checkpoint in the file"
+            )
         raise EditError(
             f"Spark cannot go on from the checkpoint {own.parent}: {told}. Undo the edit, or begin anew: leafcuttr"
             " spark replay FILE --from earliest, or another checkpoint in the file"

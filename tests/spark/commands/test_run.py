@@ -16,7 +16,9 @@ from leafcuttr_spark.commands.run.showing import Shown, as_line, bytes_text, tim
 from leafcuttr_spark.commands.run.stopping import stop_by_signal
 from leafcuttr_spark.operating.exits import FINAL, Exit
 from leafcuttr_spark.operating.fingerprint import fingerprint_of
+from leafcuttr_spark.operating.history import History, Point
 from leafcuttr_spark.operating.monitor import RunMonitor
+from leafcuttr_spark.operating.places import own_folder
 from leafcuttr_spark.operating.progress import BatchProgress
 from leafcuttr_spark.operating.starting import locked
 from leafcuttr_spark.operating.status import RunState, RunStatus
@@ -111,6 +113,22 @@ def test_an_edit_that_the_checkpoint_does_not_allow(file: Path) -> None:
     done = ran(file)
     assert done.exit_code == Exit.REFUSED
     assert "the store was memory and is rocksdb; source orders: is new. Undo the edit" in done.stderr
+
+
+def test_an_edit_where_the_checkpoint_is_elsewhere(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(file.parent))
+    address = "s3a://bucket/orders"
+    file.write_text(TEXT.replace("./checkpoint", address))
+    own = own_folder(address, "orders")
+    own.mkdir(parents=True)
+    (own / "pipeline.json").write_text(fingerprint_of(Pipeline("orders", {}, state_store="memory")).as_json())
+    History(own / "history.jsonl").add(Point(1, 0, 1, 1.0))
+    done = ran(file)
+    assert done.exit_code == Exit.REFUSED
+    assert (
+        f"checkpoint {address}: state: the store was memory and is rocksdb; source orders: is new"
+        in done.stderr
+    )
 
 
 def test_which_end_has_which_status() -> None:

@@ -88,4 +88,7 @@ def test_which_folder_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert local_path("hdfs://name/a") is None
     assert own_folder("/a", "p") == Path("/a/leafcuttr")
     assert own_folder("file:/a", "p") == Path("/a/leafcuttr")
-    assert own_folder("s3a://b/a", "p") == Path("/state/leafcuttr/spark/p.elsewhere/leafcuttr")
+    address = own_folder("s3a://b/a", "p")
+    assert address.parent.parent == Path("/state/leafcuttr/spark") and address.name == "leafcuttr"
+    assert address.parent.name.startswith("p.")
+    assert own_folder("s3a://b/a/", "p") == address != own_folder("s3a://b/c", "p")

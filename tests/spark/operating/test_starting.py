@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from leafcuttr_spark.operating.checkpoint import Checkpoint
+from leafcuttr_spark.operating.history import HISTORY, History, Point
 from leafcuttr_spark.operating.starting import (
     FINGERPRINT,
     CheckpointTakenError,
@@ -135,6 +136,20 @@ def test_a_checkpoint_without_a_fingerprint_gets_one(tmp_path: Path) -> None:
     check_edit(PIPELINE, BEGUN, tmp_path)
     with pytest.raises(EditError):
         check_edit(OTHER, BEGUN, tmp_path)
+
+
+def test_an_edit_with_a_checkpoint_that_is_elsewhere(tmp_path: Path) -> None:
+    address = "s3a://bucket/orders"
+    # Before a batch was done it may be any other one.
+    check_edit(replace(OTHER, checkpoint=address), None, tmp_path)
+    check_edit(replace(PIPELINE, checkpoint=address), None, tmp_path)
+    History(tmp_path / HISTORY).add(Point(1, 0, 1, 1.0))
+    check_edit(replace(PIPELINE, checkpoint=address), None, tmp_path)
+    for _ in range(2):
+        with pytest.raises(
+            EditError, match=f"{address}: step counted: by was .* with another checkpoint in the file$"
+        ):
+            check_edit(replace(OTHER, checkpoint=address), None, tmp_path)
 
 
 @pytest.mark.parametrize(

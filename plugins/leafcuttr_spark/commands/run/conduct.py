@@ -21,9 +21,9 @@ from leafcuttr_sdk.errors import BrokerError, PluginError
 from leafcuttr_spark.commands.common import need_packages
 from leafcuttr_spark.commands.run.showing import Shown
 from leafcuttr_spark.commands.run.stopping import StopRequest, stop_by_signal
-from leafcuttr_spark.operating.checkpoint import Checkpoint, read_checkpoint
+from leafcuttr_spark.operating.checkpoint import read_checkpoint
 from leafcuttr_spark.operating.exits import Exit
-from leafcuttr_spark.operating.history import History
+from leafcuttr_spark.operating.history import HISTORY, History
 from leafcuttr_spark.operating.java import java_trouble
 from leafcuttr_spark.operating.lag import oldest_ms
 from leafcuttr_spark.operating.monitor import RunMonitor
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 LOGGER: Final = logging.getLogger("leafcuttr.spark")
 
 STATUS: Final = "status.json"
-HISTORY: Final = "history.jsonl"
 
 _EXPECTED: Final = (OptionError, PipelineFaultsError, PipelineError, PluginError, BrokerError, OSError)
 _SHORT: Final = {"request.timeout.ms": "3000", "default.api.timeout.ms": "3000"}
@@ -77,9 +76,9 @@ def conduct(options: RunOptions, echo: Callable[[str], None]) -> None:
         own = own_folder(checkpoint, pipeline.name)
         with locked(own), stop_by_signal() as stop:
             local = local_path(checkpoint)
-            there = read_checkpoint(local) if local is not None else Checkpoint("")
+            there = read_checkpoint(local) if local is not None else None
             check_edit(pipeline, there, own)
-            if not there.has_begun and (start := read_start(own / START)) is not None:
+            if there is not None and not there.has_begun and (start := read_start(own / START)) is not None:
                 pipeline = begun_at(pipeline, start)
             monitor = _monitor(pipeline, options, checkpoint, own)
             shown = Shown(echo, as_json=options.as_json, pause_ms=options.pause_ms)
