@@ -65,7 +65,11 @@ def progress_of(text: str) -> BatchProgress:
         raise ValueError("it has no batchId") from None
     observed = found.get("observedMetrics") or {}
     counted = [*_counts(observed, READ)]
-    rows = sum(counted) or _whole(found.get("numInputRows"))
+    sources = found.get("sources") or ()
+    rows = sum(counted)
+    if not rows and (not sources or any(map(_has_moved, sources))):
+        # The metrics of some plans count nothing. Rows of a batch in which no source moved only tell the time.
+        rows = _whole(found.get("numInputRows"))
     seconds = _whole(found.get("batchDuration")) / 1000
     operators = [one for one in found.get("stateOperators") or () if isinstance(one, dict)]
     return BatchProgress(
@@ -73,7 +77,7 @@ def progress_of(text: str) -> BatchProgress:
         rows=rows,
         rows_per_s=rows / seconds if seconds else 0.0,
         seconds=seconds,
-        sources=tuple(map(_source, found.get("sources") or ())),
+        sources=tuple(map(_source, sources)),
         watermark_ms=_watermark((found.get("eventTime") or {}).get("watermark")),
         state_rows=sum(_whole(one.get("numRowsTotal")) for one in operators),
         state_bytes=sum(_whole(one.get("memoryUsedBytes")) for one in operators),
@@ -84,6 +88,12 @@ def progress_of(text: str) -> BatchProgress:
 
 def _source(found: Any) -> SourceProgress:
     return SourceProgress(_offsets(found.get("endOffset")), _offsets(found.get("latestOffset")))
+
+
+def _has_moved(found: Any) -> bool:
+    """Whether the batch has read records of this source. In its offsets there is a time too, which moves alone."""
+    start, end = found.get("startOffset"), found.get("endOffset")
+    return start != end and (not (of_ours := _offsets(end)) or of_ours != _offsets(start))
 
 
 def _offsets(kept: Any) -> Offsets:

@@ -77,8 +77,25 @@ def test_rows_that_only_tell_the_time_are_no_rows() -> None:
     observed = {"lc.read.orders": {"rows": 4}, "lc.read.payments": {"rows": 2}}
     found = progress_of(json.dumps(FULL | {"observedMetrics": observed}))
     assert (found.rows, found.rows_per_s) == (6, 4.0)
-    untold = progress_of(json.dumps(FULL | {"observedMetrics": {"lc.read.orders": {"rows": 0}}}))
-    assert untold.rows == 300
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "rows"),
+    [
+        (positions(1, 2), positions(1, 3), 300),
+        (None, positions(1, 3), 300),
+        ({"logOffset": 2}, {"logOffset": 3}, 300),
+        ({"logOffset": 3}, {"logOffset": 3}, 0),
+        (positions(1, 2), positions(1, 2) | {"tick": 7}, 0),
+        (json.dumps(positions(1, 2) | {"tick": 6}), json.dumps(positions(1, 2) | {"tick": 7}), 0),
+    ],
+)
+def test_where_metrics_count_nothing_the_rows_of_sources_that_moved_count(
+    start: Any, end: Any, rows: int
+) -> None:
+    sources = [{"startOffset": start, "endOffset": end}]
+    for observed in ({}, {"lc.read.orders": {"rows": 0}}):
+        assert progress_of(json.dumps(FULL | {"observedMetrics": observed, "sources": sources})).rows == rows
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "7", '{"batchId": null}'])
