@@ -5,7 +5,7 @@ stack trace of another one. The line is that of the innermost one. Only texts ar
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
@@ -57,7 +57,7 @@ def failure_of(
     text = str(error)
     if part is None:
         part, line = part_of(text, pipeline)
-    return pipeline_error(one_line(error), pipeline, part, line)
+    return pipeline_error(one_line(error, pipeline.secrets.hide), pipeline, part, line)
 
 
 def pipeline_error(message: str, pipeline: Pipeline, part: str | None, line: int = 0) -> PipelineError:
@@ -66,9 +66,9 @@ def pipeline_error(message: str, pipeline: Pipeline, part: str | None, line: int
     return PipelineError(pipeline.secrets.hide(message), part, line, file)
 
 
-def one_line(error: BaseException) -> str:
-    """The innermost message."""
-    text = str(error) or type(error).__name__
+def one_line(error: BaseException, hide: Callable[[str], str] = str) -> str:
+    """The innermost message. `hide` takes secrets out before it is shortened, which would leave parts of them."""
+    text = hide(str(error)) or type(error).__name__
     found = _from_traceback(text)
     if found is None:
         found = text

@@ -49,7 +49,8 @@ def session_of(pipeline: Pipeline) -> "SparkSession":
     except Exception as error:
         from leafcuttr_spark.running.failures import one_line
 
-        raise PipelineError(f"Spark did not start: {one_line(error)}", "session") from error
+        line = one_line(error, pipeline.secrets.hide)
+        raise PipelineError(f"Spark did not start: {line}", "session") from error
     return session
 
 

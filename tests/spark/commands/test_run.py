@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +25,7 @@ from leafcuttr_spark.operating.monitor import RunMonitor
 from leafcuttr_spark.operating.places import own_folder
 from leafcuttr_spark.operating.progress import BatchProgress
 from leafcuttr_spark.operating.starting import locked
-from leafcuttr_spark.operating.status import RunState, RunStatus
+from leafcuttr_spark.operating.status import RunState, RunStatus, read_status
 from leafcuttr_spark.options import OptionError
 from leafcuttr_spark.pipelines.errors import DeadLetterLimitError, PipelineError, PipelineFaultsError
 from leafcuttr_spark.pipelines.model import Pipeline, Secrets
@@ -150,6 +154,97 @@ class OfAJvmThatIsGone(Exception):
         raise ConnectionRefusedError(111, "refused")
 
 
+def stopping(error: Exception, signals: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run raises this once it was told to stop."""
+
+    def run(*given: object) -> None:
+        for _ in range(signals):
+            signal.raise_signal(signal.SIGTERM)
+        raise error
+
+    monkeypatch.setattr(module, "_run", run)
+    monkeypatch.setattr(module, "_say_which_are_away", lambda *given: None)
+    monkeypatch.setattr(module, "_jvm", lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("error", "signals", "status", "state"),
+    [
+        (PipelineError("the last batch failed"), 1, Exit.FAILED, RunState.FAILED),
+        (PipelineError("the last batch failed"), 2, Exit.DONE, RunState.STOPPED),
+        (DeadLetterLimitError("too many"), 1, Exit.REFUSED, RunState.FAILED),
+        (DeadLetterLimitError("too many"), 2, Exit.REFUSED, RunState.FAILED),
+        (ConnectionRefusedError(111, "refused"), 1, Exit.DONE, RunState.STOPPED),
+        (ConnectionRefusedError(111, "refused"), 0, Exit.FAILED, RunState.FAILED),
+    ],
+)
+def test_what_fails_while_it_stops_is_a_failure(
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    signals: int,
+    status: Exit,
+    state: RunState,
+) -> None:
+    stopping(error, signals, monkeypatch)
+    assert ran(file).exit_code == status
+    last = read_status(file.parent / "checkpoint" / "leafcuttr" / "status.json")
+    assert last is not None and last.state is state
+
+
+def test_what_fails_because_the_jvm_ends_is_none(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopping(PipelineError("Job 7 cancelled"), 1, monkeypatch)
+    monkeypatch.setattr(module, "_JVM_END_S", 0.05)
+    with subprocess.Popen(["sleep", "600"]) as jvm:
+        monkeypatch.setattr(module, "_jvm", lambda: jvm)
+        assert ran(file).exit_code == Exit.FAILED
+        jvm.terminate()
+        jvm.wait()
+        assert ran(file).exit_code == Exit.DONE
+
+
+def test_a_signal_is_heard_once_the_checkpoint_is_taken(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def taken(own: Path) -> Iterator[None]:
+        with locked(own):
+            signal.raise_signal(signal.SIGTERM)
+            yield
+
+    told: list[bool] = []
+    monkeypatch.setattr(module, "locked", taken)
+    monkeypatch.setattr(module, "_say_which_are_away", lambda *given: None)
+    monkeypatch.setattr(module, "_run", lambda pipeline, monitor, shown, stop: told.append(stop.is_made))
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        assert ran(file).exit_code == Exit.DONE
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert told == [True]
+
+
+ECHOES = """
+import sys
+from leafcuttr_spark.commands.run.command import echo_while_read
+echo_while_read("one")
+sys.stdin.readline()
+for _ in range(3):
+    echo_while_read("more")
+print("went on", file=sys.stderr)
+"""
+
+
+def test_it_goes_on_without_a_reader() -> None:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", ECHOES], stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == b"one\n"
+        process.stdout.close()
+        process.stdin.write(b"\n")
+        process.stdin.close()
+        assert process.stderr.read() == b"went on\n"
+        assert process.wait() == 0
+
+
 def test_what_fails_is_one_line_without_secrets() -> None:
     pipeline = Pipeline("p", {}, secrets=Secrets(frozenset({"hush"})))
     assert module._line(OptionError("a hush\n  b"), pipeline) == "a *** b"
@@ -159,6 +254,10 @@ def test_what_fails_is_one_line_without_secrets() -> None:
     assert "IllegalStateException" in line and "D.java" not in line and "hush" not in line
     assert module._line(ConnectionRefusedError(111, "refused"), pipeline) == "the JVM of Spark has ended"
     assert module._line(OfAJvmThatIsGone(), pipeline) == "the JVM of Spark has ended"
+    # A part of one is none either, where the line is cut, nor one of several lines.
+    assert module._line(RuntimeError("x" * 495 + "hush"), pipeline) == "x" * 495 + "***"
+    key = Pipeline("p", {}, secrets=Secrets(frozenset({"a long\nkey"})))
+    assert module._line(OptionError("no a long\nkey"), key) == "no ***"
     for error in (OptionError("no hush"), RuntimeError("no\nhush")):
         with pytest.raises(module.RunFailure, match=r"^no \*\*\*$"), module._failures(pipeline):
             raise error

@@ -88,6 +88,8 @@ def test_secrets_are_hidden_and_long_lines_cut() -> None:
     error = failure_of(RuntimeError("hunter22 is wrong " + "x" * 1000), PIPELINE)
     assert error.message.startswith("*** is wrong x")
     assert len(error.message) <= 500
+    error = failure_of(RuntimeError("x" * 490 + "hunter22 is wrong"), PIPELINE)
+    assert "hunt" not in error.message
 
 
 def test_errors_of_python_have_their_names() -> None:

@@ -1,6 +1,7 @@
 """`leafcuttr spark run FILE`."""
 
 import logging
+import os
 import sys
 from pathlib import Path
 
@@ -49,12 +50,23 @@ def run_file(file: Path, variables: dict[str, str], *, once: bool, status_file: 
     context = command_context()
     options = RunOptions(file, variables, once, context.as_json, status_file, pause_ms)
     try:
-        conduct(options, click.echo)
+        conduct(options, echo_while_read)
     except RunFailure as failure:
         *before, last = str(failure).splitlines()
         for line in before:
             click.echo(line, err=True)
         context.fail(last, failure.status)
+
+
+def echo_while_read(line: str) -> None:
+    """Print it. Once the reader of standard output has gone, as `head` does, nothing more is printed: the pipeline goes
+    on, and has its status file."""
+    try:
+        click.echo(line)
+    except BrokenPipeError:
+        # What is still in the buffer is written at the exit.
+        with Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
 def _log_to_standard_error() -> None:

@@ -8,6 +8,8 @@ Whatever fails is one line, the last that is printed, and stands in the status f
 import logging
 import os
 import socket
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -44,6 +46,7 @@ STATUS: Final = "status.json"
 _EXPECTED: Final = (OptionError, PipelineFaultsError, PipelineError, PluginError, BrokerError, OSError)
 _SHORT: Final = {"request.timeout.ms": "3000", "default.api.timeout.ms": "3000"}
 _NO_JVM: Final = "the JVM of Spark has ended"
+_JVM_END_S: Final = 5.0
 _TURN_S: Final = 0.5
 _STOPPING_TURN_S: Final = 0.05
 
@@ -71,10 +74,11 @@ def conduct(options: RunOptions, echo: Callable[[str], None]) -> None:
     """Until the end of the run. Raises RunFailure for any end but that of `Exit.DONE`."""
     pipeline = _read(options)
     with _failures(pipeline):
-        _check_spark(pipeline)
+        check_spark(pipeline)
         checkpoint = checkpoint_of(pipeline)
         own = own_folder(checkpoint, pipeline.name)
-        with locked(own), stop_by_signal() as stop:
+        # The signals first: who sees the lock may send one.
+        with stop_by_signal() as stop, locked(own):
             local = local_path(checkpoint)
             there = read_checkpoint(local) if local is not None else None
             check_edit(pipeline, there, own)
@@ -86,15 +90,40 @@ def conduct(options: RunOptions, echo: Callable[[str], None]) -> None:
                 _say_which_are_away(pipeline, monitor)
                 _run(pipeline, monitor, shown, stop)
             except Exception as error:
-                if not stop.is_made:
+                if not _is_of_stop(error, stop):
                     monitor.enter(RunState.FAILED, _line(error, pipeline))
                     raise
-                # As after a signal to the whole group, which ends the JVM at once.
                 LOGGER.warning(
                     "the last batch is not done, the next run repeats it: %s", _line(error, pipeline)
                 )
                 monitor.enter(RunState.STOPPED)
             shown.end(monitor.status)
+
+
+def _is_of_stop(error: Exception, stop: StopRequest) -> bool:
+    """Whether it was raised because the run was told to end, by a second signal or one to the whole group, which ends
+    the JVM at once: a batch that fails while it is waited for has failed."""
+    if not stop.is_made or isinstance(error, DeadLetterLimitError):
+        return False
+    return stop.is_urgent or _text(error) == _NO_JVM or _jvm_has_ended()
+
+
+def _jvm_has_ended() -> bool:
+    """The batch fails a moment before the JVM is gone. False where the JVM is not a process of this one."""
+    jvm = _jvm()
+    if jvm is None:
+        return False
+    try:
+        jvm.wait(_JVM_END_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _jvm() -> "subprocess.Popen[bytes] | None":
+    """The one that PySpark has started."""
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    return getattr(getattr(context, "_gateway", None), "proc", None)
 
 
 # Before Spark
@@ -115,7 +144,8 @@ def _read(options: RunOptions) -> Pipeline:
     return replace(pipeline, session=session, trigger=trigger)
 
 
-def _check_spark(pipeline: Pipeline) -> None:
+def check_spark(pipeline: Pipeline) -> None:
+    """Raises RunFailure where Spark or its Java is missing."""
     if find_spec("pyspark") is None:
         extra = "spark-connect" if pipeline.session.remote else "spark"
         raise RunFailure(Exit.WRONG, f"Spark is not installed: pip install 'leafcuttr[{extra}]'")
@@ -144,18 +174,19 @@ def _exit_of(error: BaseException) -> Exit:
 
 
 def _line(error: BaseException, pipeline: Pipeline) -> str:
-    return pipeline.secrets.hide(_text(error))
+    # Hidden first: of a secret that is shortened a part would be left.
+    return pipeline.secrets.hide(_text(error, pipeline.secrets.hide))
 
 
-def _text(error: BaseException) -> str:
+def _text(error: BaseException, hide: Callable[[str], str] = str) -> str:
     from leafcuttr_spark.running.failures import one_line
 
     try:
         if isinstance(error, ConnectionError):
             return _NO_JVM
         if isinstance(error, _EXPECTED):
-            return " ".join(str(error).split()) or type(error).__name__
-        return one_line(error)
+            return " ".join(hide(str(error)).split()) or type(error).__name__
+        return one_line(error, hide)
     except ConnectionError:
         # The text of an exception of Java is in the JVM.
         return _NO_JVM
