@@ -19,10 +19,10 @@ class PipelinePlace(NamedTuple):
     own: Path
 
 
-def place_of(file: str, variables: dict[str, str]) -> PipelinePlace:
-    """A file that is wrong ends the command. Secrets need not be there."""
+def place_of(file: str, variables: dict[str, str], *, needs_secrets: bool = False) -> PipelinePlace:
+    """A file that is wrong ends the command."""
     from leafcuttr_spark.operating.places import checkpoint_of, local_path, own_folder
 
-    pipeline, _ = load(file, variables, needs_secrets=False)
+    pipeline, _ = load(file, variables, needs_secrets=needs_secrets)
     checkpoint = checkpoint_of(pipeline)
     return PipelinePlace(pipeline, checkpoint, local_path(checkpoint), own_folder(checkpoint, pipeline.name))

@@ -2,16 +2,12 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from leafcuttr_sdk.cli import command_context, json_option
 from leafcuttr_spark.commands.common import set_option
 from leafcuttr_spark.commands.common_runs import place_of
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command("replay", short_help="Begin anew at an earlier place.")

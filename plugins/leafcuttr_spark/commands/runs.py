@@ -59,7 +59,10 @@ def status(file: str | None, variables: dict[str, str], svg: Path | None) -> Non
         from leafcuttr_spark.operating.plots import svg_of
 
         points = read_history(place.own / HISTORY)
-        svg.write_text(svg_of(place.pipeline.name, points), encoding="utf-8")
+        try:
+            svg.write_text(svg_of(place.pipeline.name, points), encoding="utf-8")
+        except OSError as error:
+            context.fail(f"{svg} cannot be written: {error.strerror or error}")
     if context.as_json:
         context.print_json(found)
     else:

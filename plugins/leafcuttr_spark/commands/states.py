@@ -40,14 +40,23 @@ def state(file: str, step: str, variables: dict[str, str], keys: tuple[str, ...]
     """
     context = command_context()
     wanted = dict(map(_key, keys))
-    place = place_of(file, variables)
+    place = place_of(file, variables, needs_secrets=True)
     known = {one.name for one in place.pipeline.steps}
     if step not in known:
         raise click.UsageError(
             f"{place.pipeline.name} has no step {step}; it has {', '.join(sorted(known)) or 'none'}"
         )
-    from leafcuttr_spark.commands.run.conduct import quieten_java
+    from leafcuttr_spark.commands.run.conduct import RunFailure, check_spark, quieten_java
+    from leafcuttr_spark.operating.checkpoint import read_checkpoint
     from leafcuttr_spark.pipelines.errors import PipelineError
+
+    if place.local is not None and not read_checkpoint(place.local).has_begun:
+        context.fail(f"{place.pipeline.name} has never run: there is nothing in {place.checkpoint}")
+    try:
+        check_spark(place.pipeline)
+    except RunFailure as failure:
+        context.fail(str(failure))
+    from leafcuttr_spark.running.failures import translated
     from leafcuttr_spark.running.session import session_of
     from leafcuttr_spark.running.stateful.stores import read_state
 
@@ -55,7 +64,8 @@ def state(file: str, step: str, variables: dict[str, str], keys: tuple[str, ...]
     try:
         spark = session_of(place.pipeline)
         try:
-            rows = read_state(spark, place.checkpoint, step, wanted, limit)
+            with translated(place.pipeline):
+                rows = read_state(spark, place.checkpoint, step, wanted, limit)
         finally:
             spark.stop()
     except PipelineError as error:

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from leafcuttr.cli.root import cli
+from leafcuttr_spark.commands.run import conduct
 from leafcuttr_spark.operating.history import History, Point
 from leafcuttr_spark.operating.starting import read_start
 from leafcuttr_spark.operating.status import RunState, RunStatus, write_status
@@ -135,6 +136,10 @@ def test_plots(file: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert "orders: 1 batch, " in (tmp_path / "plots.svg").read_text()
     assert ran("status", "--svg", "x").exit_code == 2
+    nowhere = tmp_path / "none" / "plots.svg"
+    done = ran("status", file, "--svg", nowhere)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == f"leafcuttr: {nowhere} cannot be written: No such file or directory\n"
 
 
 def test_a_file_that_is_wrong(file: Path) -> None:
@@ -336,6 +341,40 @@ def test_the_state_of_a_step_that_is_not_there(file: Path) -> None:
     assert done.exit_code == 2
     assert "orders has no step totals; it has none" in " ".join(done.stderr.split())
     assert ran("state", file, "totals", "--key", "x").exit_code == 2
+
+
+@pytest.fixture
+def with_step(file: Path) -> Path:
+    file.write_text(TEXT.replace("sinks:", "steps:\n  - {filter: 'TRUE', name: totals}\nsinks:"))
+    return file
+
+
+def test_the_state_of_one_that_has_never_run(with_step: Path) -> None:
+    done = ran("state", with_step, "totals")
+    assert (done.exit_code, done.stderr) == (
+        1,
+        f"leafcuttr: orders has never run: there is nothing in {with_step.parent}/checkpoint\n",
+    )
+
+
+def test_the_state_without_spark(with_step: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint(with_step)
+    monkeypatch.setattr(conduct, "find_spec", lambda name: None)
+    done = ran("state", with_step, "totals")
+    assert (done.exit_code, done.stderr) == (
+        1,
+        "leafcuttr: Spark is not installed: pip install 'leafcuttr[spark]'\n",
+    )
+
+
+def test_the_state_needs_secrets(with_step: Path) -> None:
+    text = with_step.read_text()
+    with_step.write_text(
+        text + "session: {config: {spark.hadoop.fs.s3a.secret.key: '${env:LEAFCUTTR_NOT_SET}'}}\n"
+    )
+    done = ran("state", with_step, "totals")
+    assert done.exit_code == 1 and "LEAFCUTTR_NOT_SET" in done.stderr
+    assert "has never run" in ran("status", with_step).stderr
 
 
 def test_keys_are_json_or_text() -> None:
