@@ -116,7 +116,7 @@ def replay_letters(
     """Send dead letters back: the records as they came, to the topics that they came from.
 
     Each is sent once, whatever happens meanwhile: what was sent, and what was left out by an option, is kept as the
-    offsets of the group NAME-dlq-replay; `leafcuttr groups reset` goes back.
+    offsets of the group NAME-dlq-replay; `leafcuttr groups reset-offsets` goes back.
 
     \b
     Examples:

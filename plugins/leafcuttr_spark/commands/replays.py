@@ -26,6 +26,7 @@ from leafcuttr_spark.commands.common_runs import place_of
 @click.argument("file", type=click.Path())
 def replay(file: str, variables: dict[str, str], place: str, prepare: bool, once: bool) -> None:
     """Read the topics of a pipeline again from an earlier place on, with a new checkpoint and new state, and run it.
+    Sources that are tables begin where the file says.
 
     The checkpoint of before is kept beside it, with the time in its name. What is written is written again: it begins
     behind all that was written before, none of which is taken back.

@@ -257,7 +257,7 @@ class DeadLetters:
 
     topic: str
     stop_after: int | None = None
-    """So many in one run stop it."""
+    """The dead letter of this number in one run stops it: with 1 the first one."""
     stop_above: float | None = None
     """A larger share of the last `window` records stops it: 0.01 is 1 %."""
     window: int = 1000

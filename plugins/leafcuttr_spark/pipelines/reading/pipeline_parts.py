@@ -257,7 +257,12 @@ DEAD_LETTERS: Final = Part(
     " stops the pipeline.",
     (
         Key("topic", Text("the name of a topic"), "The topic.", required=True),
-        Key("stop-after", Whole(), "So many in one run stop the pipeline.", "never"),
+        Key(
+            "stop-after",
+            Whole(),
+            "The dead letter of this number in one run stops the pipeline: with 1 the first one.",
+            "never",
+        ),
         Key("stop-above", Share(), "A larger share of the last `window` records stops it.", "never"),
         Key("window", Whole(), "Of how many records.", "1000"),
         Key(
