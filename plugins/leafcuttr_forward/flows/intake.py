@@ -136,11 +136,12 @@ class Intake:
             if pause:
                 await trio.sleep(pause)
 
-    async def take(self, most: int) -> list[Portion]:
-        """The next portions, of about so many bytes; waits for the first. Empty once it is closed, or interrupted."""
+    async def take(self, most: int, *, alone: bool = True) -> list[Portion]:
+        """The next portions, of about so many bytes; waits for the first. Empty once it is closed, or interrupted; and
+        without `alone`, where the first is to be written by itself."""
         while not self._queue and not self._closed and not self._interrupted:
             await self._changed.wait()
-        if self._interrupted:
+        if self._interrupted or (self.next_is_alone and not alone):
             return []
         return self.take_now(most)
 

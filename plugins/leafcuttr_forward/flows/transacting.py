@@ -107,7 +107,7 @@ class TransactionalWriter:
         if written < _FAST_BYTES:
             return []
         with trio.move_on_after(_FAST_S):
-            return await self._intake.take(most)
+            return await self._intake.take(most, alone=False)
         return []
 
     async def _append(

@@ -99,12 +99,13 @@ class Writing:
 
 
 @pytest.fixture
-async def writing(autojump_clock: MockClock) -> AsyncIterator[Writing]:
+async def writing() -> AsyncIterator[Writing]:
+    """For tests that have `autojump_clock`, which counts only as an argument of the test itself."""
     async with running(limit=100 << 20) as case:
         yield Writing(case, HandClock())
 
 
-async def test_a_slow_flow_commits_what_it_has(writing: Writing) -> None:
+async def test_a_slow_flow_commits_what_it_has(writing: Writing, autojump_clock: MockClock) -> None:
     async def more() -> None:
         await writing.finds(1000)
 
@@ -113,7 +114,9 @@ async def test_a_slow_flow_commits_what_it_has(writing: Writing) -> None:
     assert await writing.run(2) == [[1], [1]]
 
 
-async def test_one_that_is_behind_writes_more_in_the_same_transaction(writing: Writing) -> None:
+async def test_one_that_is_behind_writes_more_in_the_same_transaction(
+    writing: Writing, autojump_clock: MockClock
+) -> None:
     async def more() -> None:
         await writing.finds(MUCH // 2)
         await writing.finds(MUCH // 2)
@@ -123,7 +126,7 @@ async def test_one_that_is_behind_writes_more_in_the_same_transaction(writing: W
     assert await writing.run(1) == [[1, 2]]
 
 
-async def test_a_transaction_does_not_go_on_for_ever(writing: Writing) -> None:
+async def test_a_transaction_does_not_go_on_for_ever(writing: Writing, autojump_clock: MockClock) -> None:
     async def more() -> None:
         await writing.finds(2 * MUCH)
         writing.clock.ms += 200
@@ -134,7 +137,9 @@ async def test_a_transaction_does_not_go_on_for_ever(writing: Writing) -> None:
 
 
 @pytest.mark.parametrize(("after_s", "expected"), [(0.0, [[2, 1]]), (0.05, [[2], [1]])])
-async def test_a_fast_flow_waits_a_moment_for_more(writing: Writing, after_s: float, expected: Any) -> None:
+async def test_a_fast_flow_waits_a_moment_for_more(
+    writing: Writing, autojump_clock: MockClock, after_s: float, expected: Any
+) -> None:
     async def later() -> None:
         await trio.sleep(after_s)
         writing.found(1000)
@@ -149,14 +154,36 @@ async def test_a_fast_flow_waits_a_moment_for_more(writing: Writing, after_s: fl
         assert await writing.run(len(expected)) == expected
 
 
-async def test_what_the_target_has_taken_needs_no_memory_any_more(writing: Writing) -> None:
+async def test_what_stands_alone_does_not_join_one_that_waits_for_more(
+    writing: Writing, autojump_clock: MockClock
+) -> None:
+    async def later() -> None:
+        await trio.sleep(MARKERS_S / 2)
+        writing.found(1000)
+
+    async with trio.open_nursery() as nursery:
+
+        async def more() -> None:
+            writing.case.intake.go_carefully(PARTITION, step=10, until=30)
+            nursery.start_soon(later)
+
+        writing.found(600_000, 600_000)
+        writing.target.meanwhile = more
+        assert await writing.run(2) == [[2], [1]]
+
+
+async def test_what_the_target_has_taken_needs_no_memory_any_more(
+    writing: Writing, autojump_clock: MockClock
+) -> None:
     writing.found(MUCH)
     await writing.run(1)
     assert writing.target.held_at_the_end == [0]
     assert writing.case.intake.held == 0
 
 
-async def test_the_markers_of_a_transaction_are_waited_for(writing: Writing) -> None:
+async def test_the_markers_of_a_transaction_are_waited_for(
+    writing: Writing, autojump_clock: MockClock
+) -> None:
     async def more() -> None:
         await writing.finds(1000)
 
@@ -167,7 +194,9 @@ async def test_the_markers_of_a_transaction_are_waited_for(writing: Writing) -> 
     assert second - first >= MARKERS_S
 
 
-async def test_its_bytes_and_records_are_counted_all_the_same(writing: Writing) -> None:
+async def test_its_bytes_and_records_are_counted_all_the_same(
+    writing: Writing, autojump_clock: MockClock
+) -> None:
     report = FlowReport("f")
     progress = Progress("f", "c", "c", {}, report)
     progress.start(PARTITION, 0, "copy")
