@@ -130,7 +130,8 @@ class _Flow:
             self._stands_by.set()
             return
         self._report.state, self._report.trouble = FlowState.WAITING, trouble
-        self._stands_by = trio.Event()
+        if self._stands_by.is_set():  # else `_say_that_it_stands_by` waits for this one
+            self._stands_by = trio.Event()
         now = self._job.clock.monotonic()
         if self._wait_said_at is None or now - self._wait_said_at >= REPEAT_S:
             self._wait_said_at = now

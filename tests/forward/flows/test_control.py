@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from leafcuttr.client import claim_outage
 from leafcuttr.errors import ErrorCode
@@ -129,6 +133,33 @@ async def test_one_that_stands_by_says_so(
             caplog.clear()
             async with flowing(flow_of("orders"), ends.source, ends.target):
                 await eventually(lambda: line in caplog.text, "the line")
+
+
+class Contended:
+    """A target that first cannot say who has the flow, and then that another process has it."""
+
+    name, trouble = "target", None
+
+    @asynccontextmanager
+    async def claim(self, name: str, *, on_wait: Callable[[str | None], None]) -> AsyncIterator[None]:
+        await trio.testing.wait_all_tasks_blocked()
+        on_wait("its coordinator is away")
+        await trio.sleep(60)
+        on_wait(None)
+        await trio.sleep_forever()
+        yield
+
+
+async def test_one_that_stands_by_says_so_after_the_coordinator_was_away(
+    caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    target: Any = Contended()
+    async with flowing(flow_of("orders"), target, target) as report:
+        await trio.sleep(60 + flow.STANDING_S / 2)
+        assert report.state is FlowState.STANDING_BY
+        assert "stands by" not in caplog.text
+        await trio.sleep(flow.STANDING_S)
+        assert "this one stands by" in caplog.text
 
 
 async def test_a_coordinator_that_is_away_is_no_other_process(
