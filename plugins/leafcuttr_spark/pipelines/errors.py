@@ -44,5 +44,10 @@ class PipelineError(Exception):
         super().__init__(Fault(line, step or "", message).text(file))
 
 
+class PipelineRefusedError(PipelineError):
+    """A pipeline that cannot run as it is: another try would end in the same way. The checks of its file did not see
+    it, as of one that was made in Python, or of a module that is missing."""
+
+
 class DeadLetterLimitError(PipelineError):
     """More dead letters than the pipeline allows."""

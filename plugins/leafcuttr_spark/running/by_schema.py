@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 
 from leafcuttr_spark.formats.options import FormatName, FormatOptions, IdPlace
 from leafcuttr_spark.options import OptionError
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineError, PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Encoding, Pipeline, TopicTarget
 from leafcuttr_spark.running.attempts import Expression, expression
 from leafcuttr_spark.running.rows import column
@@ -42,10 +42,10 @@ def by_schema(
         there = f.coalesce(*(f.when(column(name).isNotNull(), f.lit(True)) for name in columns))
         whole, said = f.when(there, f.struct(*map(column, columns))), f"{what} as {how.format}"
     else:
-        raise PipelineError(f"the {what} has no columns", part)
+        raise PipelineRefusedError(f"the {what} has no columns", part)
     subject = how.subject or (f"{target.topic}-{what}" if target.topic is not None else None)
     if subject is None:
-        raise PipelineError(f"the {what} needs a subject: its topic is in a column", part)
+        raise PipelineRefusedError(f"the {what} needs a subject: its topic is in a column", part)
     try:
         options = _options(how, registered.pipeline)
         made = planned_encoding(frame.select(whole.alias(_WHOLE)), _WHOLE, options, subject, what)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Pipeline, Source, Step
 from leafcuttr_spark.running.failures import translated
 from leafcuttr_spark.running.rows import can_fail, good_rows, is_good
@@ -126,7 +126,7 @@ def compile_steps(
             inputs = [frames.take(name) for name in step.inputs]
             compiler = compilers.get(type(step.operation))
             if compiler is None:
-                raise PipelineError(
+                raise PipelineRefusedError(
                     f"there is no operation {type(step.operation).__name__}", step.part, step.line
                 )
             made = compiler(step.operation, inputs, context)
@@ -162,7 +162,7 @@ class _Frames:
     def take(self, name: str) -> "DataFrame":
         """Raises PipelineError."""
         if name not in self._frames:
-            raise PipelineError(f"there is no frame {name}; there are {', '.join(self._frames)}")
+            raise PipelineRefusedError(f"there is no frame {name}; there are {', '.join(self._frames)}")
         frame = self._frames[name]
         if name in self._taken:
             return good_rows(frame)

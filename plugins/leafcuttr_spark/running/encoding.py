@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Encoding, Pipeline, TopicTarget
 from leafcuttr_spark.running.attempts import Expression, expression
 from leafcuttr_spark.running.by_schema import Registered, by_schema, id_headers
@@ -95,7 +95,7 @@ def _plain(how: Encoding, columns: list[str], part: str, what: str) -> Expressio
     if text is None:
         if len(columns) != 1:
             said = ", ".join(columns) or "none"
-            raise PipelineError(
+            raise PipelineRefusedError(
                 f"the {what} is {how.format}, which takes one column, and there are {said}: name one of them",
                 part,
             )
@@ -116,7 +116,7 @@ def _json(frame: "DataFrame", how: Encoding, columns: list[str], part: str, what
         bare = f.regexp_replace(inner, r"\}$", "")
         return Expression(f.when(found.column.isNotNull(), bare).cast("binary"), f"{what}: {how.expression}")
     if not columns:
-        raise PipelineError(f"the {what} has no columns", part)
+        raise PipelineRefusedError(f"the {what} has no columns", part)
     whole = f.to_json(f.struct(*map(column, columns)), options)
     there = f.coalesce(*(f.when(column(name).isNotNull(), f.lit(True)) for name in columns))
     return Expression(f.when(there, whole).cast("binary"), f"{what} as JSON")
@@ -129,7 +129,9 @@ def _headers(frame: "DataFrame", target: TopicTarget, part: str, registered: Reg
         known = user_columns(frame)
         kind = frame.schema[name].dataType.simpleString() if name in known else "missing"
         if kind != _HEADERS_TYPE:
-            raise PipelineError(f"the column {name} is {kind}; a column of headers is {_HEADERS_TYPE}", part)
+            raise PipelineRefusedError(
+                f"the column {name} is {kind}; a column of headers is {_HEADERS_TYPE}", part
+            )
     added = [
         f.struct(f.lit(header).alias("key"), f.expr(text).cast("string").cast("binary").alias("value"))
         for header, text in target.headers.items()

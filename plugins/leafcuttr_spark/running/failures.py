@@ -29,6 +29,7 @@ _OURS: Final = (
     "SecondAttemptError",
     "StaleCheckpointError",
     "PipelineError",
+    "PipelineRefusedError",
     "PipelineStopError",
 )
 """Their messages say all that there is to say."""
@@ -37,13 +38,14 @@ _USER_RAISED: Final = "[USER_RAISED_EXCEPTION] "
 
 @contextmanager
 def translated(pipeline: Pipeline, part: str | None = None, line: int = 0) -> Iterator[None]:
-    """Whatever is raised becomes a PipelineError, of this part unless it says which one."""
+    """Whatever is raised becomes a PipelineError, of this part unless it says which one. One that is of a class below
+    it stays of that class."""
     try:
         yield
     except PipelineError as error:
         if error.step is not None or part is None:
             raise
-        raise pipeline_error(error.message, pipeline, part, line) from None
+        raise pipeline_error(error.message, pipeline, part, line, type(error)) from None
     except Exception as error:
         raise failure_of(error, pipeline, part, line) from error
 
@@ -60,10 +62,16 @@ def failure_of(
     return pipeline_error(one_line(error, pipeline.secrets.hide), pipeline, part, line)
 
 
-def pipeline_error(message: str, pipeline: Pipeline, part: str | None, line: int = 0) -> PipelineError:
+def pipeline_error(
+    message: str,
+    pipeline: Pipeline,
+    part: str | None,
+    line: int = 0,
+    class_: type[PipelineError] = PipelineError,
+) -> PipelineError:
     """Without the pipeline's secrets."""
     file = str(pipeline.file) if pipeline.file else ""
-    return PipelineError(pipeline.secrets.hide(message), part, line, file)
+    return class_(pipeline.secrets.hide(message), part, line, file)
 
 
 def one_line(error: BaseException, hide: Callable[[str], str] = str) -> str:

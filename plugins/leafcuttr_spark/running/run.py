@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from leafcuttr_spark.operating.places import checkpoint_of
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Pipeline, PythonTarget, TopicOrigin, TopicTarget
 from leafcuttr_spark.pipelines.operations import Transform
 from leafcuttr_spark.running.attempts import can_try
@@ -173,14 +173,14 @@ def _trigger(pipeline: Pipeline) -> dict[str, Any]:
 
 def _check(pipeline: Pipeline) -> None:
     if not pipeline.sinks:
-        raise PipelineError("the pipeline has no sinks", "sinks")
+        raise PipelineRefusedError("the pipeline has no sinks", "sinks")
     clusters = {
         sink.target.cluster for sink in pipeline.sinks.values() if isinstance(sink.target, TopicTarget)
     }
     if pipeline.dead_letters is not None:
         clusters.add(pipeline.dead_letters.cluster)
     if len(clusters) > 1:
-        raise PipelineError(
+        raise PipelineRefusedError(
             f"they are topics of the clusters {' and '.join(sorted(clusters))}: all topics that a pipeline writes, dead"
             " letters too, are of one cluster, because they are written in one transaction",
             "sinks",
@@ -189,7 +189,9 @@ def _check(pipeline: Pipeline) -> None:
         sink.target.delivery for sink in pipeline.sinks.values() if isinstance(sink.target, TopicTarget)
     }
     if len(deliveries) > 1:
-        raise PipelineError("all topics have the same delivery, because they are written together", "sinks")
+        raise PipelineRefusedError(
+            "all topics have the same delivery, because they are written together", "sinks"
+        )
 
 
 def transactional_id(pipeline: Pipeline) -> str:

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from leafcuttr_spark.operating.java import java_trouble
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineError, PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Pipeline
 
 if TYPE_CHECKING:
@@ -29,11 +29,13 @@ def session_of(pipeline: Pipeline) -> "SparkSession":
     """Start it, or take the one that this process has already. Raises PipelineError where Spark cannot start."""
     settings = pipeline.session
     if settings.remote is None and (trouble := java_trouble()) is not None:
-        raise PipelineError(trouble, "session")
+        raise PipelineRefusedError(trouble, "session")
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise PipelineError("Spark is not installed: pip install 'leafcuttr[spark]'", "session") from None
+        raise PipelineRefusedError(
+            "Spark is not installed: pip install 'leafcuttr[spark]'", "session"
+        ) from None
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", os.environ["PYSPARK_PYTHON"])
     builder: Any = SparkSession.builder.appName(pipeline.name)

@@ -27,7 +27,12 @@ from leafcuttr_spark.operating.progress import BatchProgress
 from leafcuttr_spark.operating.starting import locked
 from leafcuttr_spark.operating.status import RunState, RunStatus, read_status
 from leafcuttr_spark.options import OptionError
-from leafcuttr_spark.pipelines.errors import DeadLetterLimitError, PipelineError, PipelineFaultsError
+from leafcuttr_spark.pipelines.errors import (
+    DeadLetterLimitError,
+    PipelineError,
+    PipelineFaultsError,
+    PipelineRefusedError,
+)
 from leafcuttr_spark.pipelines.model import Pipeline, Secrets
 from support.waiting import free_port
 
@@ -139,6 +144,7 @@ def test_which_end_has_which_status() -> None:
     assert FINAL == (2, 3)
     for error, status in {
         PipelineError("x"): Exit.FAILED,
+        PipelineRefusedError("x"): Exit.WRONG,
         DeadLetterLimitError("x"): Exit.REFUSED,
         OptionError("x"): Exit.WRONG,
         PipelineFaultsError("x", []): Exit.WRONG,

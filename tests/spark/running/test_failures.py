@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineError, PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Pipeline, Secrets, Sink, Source, Step, TopicOrigin, TopicTarget
 from leafcuttr_spark.pipelines.operations import Map, PythonFunction, Select
 from leafcuttr_spark.running.failures import failure_of, one_line, translated
@@ -96,6 +96,16 @@ def test_errors_of_python_have_their_names() -> None:
     assert one_line(KeyError("a")) == "KeyError: 'a'"
     assert one_line(OSError("no such file")) == "no such file"
     assert one_line(ValueError()) == "ValueError: ValueError"
+
+
+def test_a_refusal_stays_one() -> None:
+    with pytest.raises(PipelineRefusedError) as caught, translated(PIPELINE, "steps[0] (half)", 7):
+        raise PipelineRefusedError("two of one name")
+    assert (caught.value.step, caught.value.line) == ("steps[0] (half)", 7)
+    raised = RuntimeError(
+        f"Traceback (most recent call last):\n  File x\n{PipelineRefusedError.__name__}: as it is"
+    )
+    assert one_line(raised) == "as it is"
 
 
 def test_within_a_part() -> None:

@@ -33,7 +33,12 @@ from leafcuttr_spark.operating.places import checkpoint_of, local_path, own_fold
 from leafcuttr_spark.operating.starting import START, EditError, begun_at, check_edit, locked, read_start
 from leafcuttr_spark.operating.status import RunState, RunStatus
 from leafcuttr_spark.options import OptionError
-from leafcuttr_spark.pipelines.errors import DeadLetterLimitError, PipelineError, PipelineFaultsError
+from leafcuttr_spark.pipelines.errors import (
+    DeadLetterLimitError,
+    PipelineError,
+    PipelineFaultsError,
+    PipelineRefusedError,
+)
 from leafcuttr_spark.pipelines.model import Pipeline, TopicOrigin, Trigger
 
 if TYPE_CHECKING:
@@ -170,7 +175,8 @@ def _failures(pipeline: Pipeline) -> Iterator[None]:
 def _exit_of(error: BaseException) -> Exit:
     if isinstance(error, EditError | DeadLetterLimitError):
         return Exit.REFUSED
-    return Exit.WRONG if isinstance(error, OptionError | PipelineFaultsError) else Exit.FAILED
+    is_wrong = isinstance(error, OptionError | PipelineFaultsError | PipelineRefusedError)
+    return Exit.WRONG if is_wrong else Exit.FAILED
 
 
 def _line(error: BaseException, pipeline: Pipeline) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineRefusedError
 from leafcuttr_spark.pipelines.operations import (
     WINDOW_COLUMNS,
     Aggregate,
@@ -102,7 +102,7 @@ def _kept_row(with_: str, row: "Column", frame: "DataFrame") -> "Column":
         return f.max_by(row, place)
     found = _BY.fullmatch(with_.strip())
     if found is None:
-        raise PipelineError(
+        raise PipelineRefusedError(
             f"{with_!r} is no way to reduce; allowed: max_by(EXPRESSION), min_by(EXPRESSION), first, last"
         )
     value = f.expr(found[2])
@@ -146,11 +146,11 @@ def _check(frame: "DataFrame", context: "StepContext") -> None:
     """Rows that replace earlier ones would be counted beside them. Raises PipelineError."""
     before = updates_before(context.pipeline, context.step)
     if before is not None:
-        raise PipelineError(
+        raise PipelineRefusedError(
             f"the results of {before} are updates, which replace one another: give it emit: final, to aggregate them"
         )
     if DELETED in frame.columns:
-        raise PipelineError("the records of a table replace one another: they cannot be aggregated")
+        raise PipelineRefusedError("the records of a table replace one another: they cannot be aggregated")
 
 
 def _is_native(wanted: _Wanted, mode: str) -> bool:
@@ -163,7 +163,7 @@ def _is_native(wanted: _Wanted, mode: str) -> bool:
 def _whole(rows: "DataFrame", wanted: _Wanted) -> "DataFrame":
     """A running result for each key."""
     if wanted.emit == "final":
-        raise PipelineError("without a window there is no last result: emit: update, or a window")
+        raise PipelineRefusedError("without a window there is no last result: emit: update, or a window")
     times = []
     if TIME in rows.columns:
         latest = f.max(f.col(TIME))
@@ -210,7 +210,7 @@ def _spark_window(window: Window, waits: int) -> "Column":
             return f.window(DUE, _duration(size), _duration(advance), _duration(waits % advance))
         case SessionWindow(gap):
             return f.session_window(DUE, _duration(gap))
-    raise PipelineError(f"Spark has no {type(window).__name__}")
+    raise PipelineRefusedError(f"Spark has no {type(window).__name__}")
 
 
 def _collected(rows: "DataFrame", wanted: _Wanted, window: Window, delay: Delay) -> "DataFrame":

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pyspark.sql import functions as f
 from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType, TimestampType
 
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Pipeline, Source, TopicOrigin
 from leafcuttr_spark.pipelines.operations import (
     Aggregate,
@@ -143,10 +143,10 @@ def later(time: "Column", milliseconds: int) -> "Column":
 def check_time(frame: "DataFrame", what: str) -> None:
     """Raises PipelineError where rows have no event time, or no watermark."""
     if TIME not in frame.columns:
-        raise PipelineError(f"{what} needs event time, and the rows of this frame have none")
+        raise PipelineRefusedError(f"{what} needs event time, and the rows of this frame have none")
     if not isinstance(frame.schema[TIME].dataType, TimestampType):
-        raise PipelineError(
+        raise PipelineRefusedError(
             f"the event time is {frame.schema[TIME].dataType.simpleString()}, not a timestamp"
         )
     if not has_watermark(frame):
-        raise PipelineError(f"{what} needs a watermark: give its source one, as watermark: 10s")
+        raise PipelineRefusedError(f"{what} needs a watermark: give its source one, as watermark: 10s")

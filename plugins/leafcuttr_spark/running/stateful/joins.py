@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as f
 
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineRefusedError
 from leafcuttr_spark.pipelines.operations import Join
 from leafcuttr_spark.running.rows import RECORD, TIME, column, user_columns
 from leafcuttr_spark.running.stateful.event_time import (
@@ -48,7 +48,7 @@ def join(operation: Join, frames: "Sequence[DataFrame]", context: "StepContext")
     left, right = frames
     added = right_columns(left, right, operation.on)
     if operation.kind != "inner" and output_mode(context.pipeline) == "update":
-        raise PipelineError(
+        raise PipelineRefusedError(
             f"a {operation.kind} join of streams cannot be in one pipeline with results that are given as updates: give"
             " its aggregates windows and emit: final, or make two pipelines of it"
         )
@@ -79,7 +79,7 @@ def right_columns(left: "DataFrame", right: "DataFrame", on: Mapping[str, str]) 
     ]
     same = sorted(name for name in added if name in ours)
     if same:
-        raise PipelineError(f"both sides have a column {same[0]}: rename or drop one of them before")
+        raise PipelineRefusedError(f"both sides have a column {same[0]}: rename or drop one of them before")
     return added
 
 

@@ -21,7 +21,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming import StatefulProcessor
 from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineRefusedError
 from leafcuttr_spark.pipelines.operations import Lookup
 from leafcuttr_spark.running.rows import DELETED, HIDDEN, OFFSET, TIME, column, user_columns
 from leafcuttr_spark.running.stateful.event_time import as_time
@@ -86,7 +86,7 @@ def _as_of(operation: Lookup, stream: "DataFrame", table: "DataFrame", name: str
 def _at(frame: "DataFrame", name: str | None) -> "Column":
     """The row's time in ms. A row without one sees the table as it is at the start, before any record."""
     if name is None and TIME not in frame.columns:
-        raise PipelineError("a lookup needs the time of rows: name a column of it, as as-of: at")
+        raise PipelineRefusedError("a lookup needs the time of rows: name a column of it, as as-of: at")
     time = f.col(TIME) if name is None else as_time(column(name), frame.schema[name].dataType)
     return f.unix_millis(time)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.streaming import StatefulProcessor
 
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineRefusedError
 from leafcuttr_spark.pipelines.operations import Process
 from leafcuttr_spark.running.paths import made_by_path
 from leafcuttr_spark.running.rows import column, user_columns
@@ -34,7 +34,9 @@ def process(operation: Process, frames: "Sequence[DataFrame]", context: "StepCon
     folder = context.pipeline.folder
     processor = made_by_path(operation.class_, operation.arguments, folder)
     if not isinstance(processor, StatefulProcessor):
-        raise PipelineError(f"{operation.class_} is not made of pyspark.sql.streaming.StatefulProcessor")
+        raise PipelineRefusedError(
+            f"{operation.class_} is not made of pyspark.sql.streaming.StatefulProcessor"
+        )
     _send_along(processor, folder)
     plain = unmarked(rows).select(*map(column, user_columns(rows)))
     return plain.groupBy(*map(column, operation.by)).transformWithState(

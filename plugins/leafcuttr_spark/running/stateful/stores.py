@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineError, PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Pipeline
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def state_name(step: str, name: str) -> str:
 def check_store(pipeline: Pipeline, what: str) -> None:
     """Raises PipelineError where the pipeline's store cannot keep what a state processor has."""
     if pipeline.state_store != "rocksdb":
-        raise PipelineError(f"{what} keeps its state in RocksDB alone: state: {{store: rocksdb}}")
+        raise PipelineRefusedError(f"{what} keeps its state in RocksDB alone: state: {{store: rocksdb}}")
 
 
 def read_state(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as f
 
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineRefusedError
 from leafcuttr_spark.pipelines.operations import Cast, Drop, Filter, FlatMap, Map, Rename, Select
 from leafcuttr_spark.running.attempts import Expression, attempted, expression, named
 from leafcuttr_spark.running.compiling import Compiler, StepContext
@@ -47,7 +47,7 @@ def compile_select(operation: Select, frames: "Sequence[DataFrame]", context: St
     values: dict[str, Expression] = {}
     for name, each in _selected(frame, operation.columns):
         if name in values:
-            raise PipelineError(
+            raise PipelineRefusedError(
                 f"the result has two columns {name}: give one another name with AS", context.part
             )
         values[name] = each
@@ -101,7 +101,7 @@ def rename_columns(frame: "DataFrame", names: Mapping[str, str], context: StepCo
     new = [names.get(name, name) for name in user_columns(frame)]
     if len(set(new)) < len(new):
         twice = next(name for name in new if new.count(name) > 1)
-        raise PipelineError(f"two columns would have the name {twice}", context.part)
+        raise PipelineRefusedError(f"two columns would have the name {twice}", context.part)
     _check_names(new, context)
     return chosen(frame, [column(name).alias(to) for name, to in zip(user_columns(frame), new, strict=True)])
 
@@ -114,7 +114,7 @@ def compile_flat_map(operation: FlatMap, frames: "Sequence[DataFrame]", context:
     whole = done.withColumn(_ITEMS, items)
     kind = whole.schema[_ITEMS].dataType.typeName()
     if kind not in ("array", "map"):
-        raise PipelineError(
+        raise PipelineRefusedError(
             f"{operation.explode} is of the type {kind}; a flat-map takes an array or a map", context.part
         )
     if not operation.keep_empty:
@@ -129,13 +129,15 @@ def _check_known(frame: "DataFrame", names: Any, context: StepContext) -> None:
     known = user_columns(frame)
     for name in names:
         if name not in known:
-            raise PipelineError(f"there is no column {name}; there are {', '.join(known)}", context.part)
+            raise PipelineRefusedError(
+                f"there is no column {name}; there are {', '.join(known)}", context.part
+            )
 
 
 def _check_names(names: Any, context: StepContext) -> None:
     for name in names:
         if name in HIDDEN:
-            raise PipelineError(f"the name {name} is the pipeline's own", context.part)
+            raise PipelineRefusedError(f"the name {name} is the pipeline's own", context.part)
 
 
 COMPILERS: Final[Mapping[type[Any], Compiler]] = {

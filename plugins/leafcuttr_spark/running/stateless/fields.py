@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineRefusedError
 from leafcuttr_spark.running.rows import column, user_columns
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def parts_of(frame: "DataFrame", path: str, part: str) -> tuple[str, ...]:
         known = names if kind is None else kind.names if kind.typeName() == "struct" else []
         if name not in known:
             place = ".".join(found)
-            raise PipelineError(
+            raise PipelineRefusedError(
                 f"there is no column {path}; {place or 'there'} {'has' if place else 'are'}"
                 f" {', '.join(known) or 'no fields'}",
                 part,

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 
 from leafcuttr_spark.pipelines.checking.queries import SqlError, UnreadableSqlError, parsed
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineRefusedError
 from leafcuttr_spark.pipelines.operations import Apply, PythonFunction, Sql
 from leafcuttr_spark.running.compiling import Compiler, StepContext
 from leafcuttr_spark.running.paths import found_by_path
@@ -116,14 +116,16 @@ def compile_apply(operation: Apply, frames: "Sequence[DataFrame]", context: Step
 def _checked(made: Any, name: str, columns: str | None, context: StepContext) -> "DataFrame":
     """Raises PipelineError for what is no frame, or has other columns than was said."""
     if not hasattr(made, "isStreaming") or not hasattr(made, "columns"):
-        raise PipelineError(f"{name} gave {type(made).__name__}, and has to give a DataFrame", context.part)
+        raise PipelineRefusedError(
+            f"{name} gave {type(made).__name__}, and has to give a DataFrame", context.part
+        )
     frame: DataFrame = made
     if columns is None:
         return frame
     found = {name: frame.schema[name].dataType.simpleString() for name in user_columns(frame)}
     said = {each.name: each.dataType.simpleString() for each in schema_of(context.spark, columns)}
     if found != said:
-        raise PipelineError(
+        raise PipelineRefusedError(
             f"{name} gave the columns {_ddl(found)}, and columns says {_ddl(said)}", context.part
         )
     return frame
@@ -144,7 +146,9 @@ def _ddl(columns: Mapping[str, str]) -> str:
 def _record_by_record(frame: "DataFrame", operation: PythonFunction, context: StepContext) -> "DataFrame":
     """The function runs in Python workers. What it raises is the ERROR of its row."""
     if operation.columns is None:
-        raise PipelineError("per: record needs columns: those of the result with their types", context.part)
+        raise PipelineRefusedError(
+            "per: record needs columns: those of the result with their types", context.part
+        )
     fields = schema_of(context.spark, operation.columns)
     kind = f"struct<rows: array<{fields.simpleString()}>, error: string>"
     call = _caller(

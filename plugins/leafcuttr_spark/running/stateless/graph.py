@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as f
 
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineRefusedError
 from leafcuttr_spark.pipelines.operations import Branch, Union
 from leafcuttr_spark.running.attempts import attempted, expression
 from leafcuttr_spark.running.compiling import Compiler, StepContext
@@ -71,7 +71,7 @@ def _check_same(
     columns, others = user_columns(one), user_columns(other)
     if set(columns) != set(others):
         missing = sorted(set(columns) ^ set(others))
-        raise PipelineError(
+        raise PipelineRefusedError(
             f"{name} and {other_name} have not the same columns: {', '.join(missing)} only one of them has",
             context.part,
         )

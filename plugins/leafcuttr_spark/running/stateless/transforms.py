@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as f
 
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineError, PipelineRefusedError
 from leafcuttr_spark.pipelines.operations import Transform
 from leafcuttr_spark.running.attempts import Expression
 from leafcuttr_spark.running.compiling import Compiler, StepContext
@@ -40,7 +40,7 @@ def compile_transform(
     (frame,) = frames
     make = _MAKERS.get(operation.type)
     if make is None:
-        raise PipelineError(f"there is no transform {operation.type}", context.part)
+        raise PipelineRefusedError(f"there is no transform {operation.type}", context.part)
     return make(frame, operation.options, context)
 
 
@@ -54,7 +54,7 @@ def needs_record(operation: Transform) -> bool:
 
 def _record(frame: "DataFrame", context: StepContext) -> "Column":
     if RECORD not in frame.columns:
-        raise PipelineError(
+        raise PipelineRefusedError(
             "it reads the record of a row, and here a row is made of several records", context.part
         )
     return f.col(RECORD)
@@ -133,7 +133,7 @@ def _flatten(frame: "DataFrame", options: Mapping[str, Any], context: StepContex
             for each in kind.names:
                 add(f"{name}{options['delimiter']}{each}", value[each], kind[each].dataType)
         elif name in columns:
-            raise PipelineError(f"two columns would have the name {name}", context.part)
+            raise PipelineRefusedError(f"two columns would have the name {name}", context.part)
         else:
             columns[name] = value
 

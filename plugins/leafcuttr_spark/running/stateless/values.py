@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as f
 
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineRefusedError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -31,10 +31,12 @@ def masked(value: "Column", kind: Any, replacement: str | None, part: str) -> "C
     name = kind.typeName()
     if replacement is not None:
         if name not in ("string", *_NUMBERS):
-            raise PipelineError(f"a replacement stands for texts and numbers, and this is {name}", part)
+            raise PipelineRefusedError(
+                f"a replacement stands for texts and numbers, and this is {name}", part
+            )
         instead = f.lit(replacement).cast(kind)
         if name in _NUMBERS and not _is_number(replacement, whole=name in _WHOLE):
-            raise PipelineError(f"the replacement {replacement!r} cannot stand for a {name}", part)
+            raise PipelineRefusedError(f"the replacement {replacement!r} cannot stand for a {name}", part)
     elif name in _NUMBERS or name == "boolean":
         instead = f.lit(0).cast(kind)
     elif name in ("string", "binary"):
@@ -46,7 +48,7 @@ def masked(value: "Column", kind: Any, replacement: str | None, part: str) -> "C
     elif name == "map":
         instead = f.create_map().cast(kind)
     else:
-        raise PipelineError(f"a {name} cannot be masked: name fields in it", part)
+        raise PipelineRefusedError(f"a {name} cannot be masked: name fields in it", part)
     return f.when(value.isNotNull(), instead)
 
 
@@ -83,10 +85,10 @@ def time_read(value: "Column", kind: Any, format_: str | None, precision: str, p
         return value.cast("timestamp")
     if name == "string":
         if format_ is None:
-            raise PipelineError("it is a text, and there is no format to read it by", part)
+            raise PipelineRefusedError("it is a text, and there is no format to read it by", part)
         return f.to_timestamp(value, format_)
     if name not in _WHOLE:
-        raise PipelineError(f"it is a {name}: neither a text, nor a whole number, nor a time", part)
+        raise PipelineRefusedError(f"it is a {name}: neither a text, nor a whole number, nor a time", part)
     number = value.cast("long")
     if precision == "seconds":
         return f.timestamp_seconds(number)

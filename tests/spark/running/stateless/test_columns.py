@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineError, PipelineRefusedError
 from leafcuttr_spark.pipelines.operations import Cast, Drop, Filter, FlatMap, Map, Rename, Select
 from spark.running.stateless.steps import compiled, frame_of, rows
 
@@ -70,7 +70,7 @@ def test_select(spark: Any) -> None:
     assert rows(compiled(spark, Select(("*", "upper(part.x) AS big")), frame)) == [
         {"id": 1, "part": {"x": "a", "y": 2}, "big": "A"}
     ]
-    with pytest.raises(PipelineError, match="two columns id"):
+    with pytest.raises(PipelineRefusedError, match="two columns id"):
         compiled(spark, Select(("id", "id + 1 AS id")), frame)
 
 
@@ -91,7 +91,7 @@ def test_drop_and_rename(spark: Any) -> None:
     assert rows(compiled(spark, Drop(("items", "id")), frame)) == [{"text": "10"}]
     renamed = compiled(spark, Rename({"id": "text", "text": "id"}), frame)
     assert rows(renamed) == [{"text": 1, "id": "10", "items": [1, 2]}]
-    with pytest.raises(PipelineError, match="two columns would have the name text"):
+    with pytest.raises(PipelineRefusedError, match="two columns would have the name text"):
         compiled(spark, Rename({"id": "text"}), frame)
     with pytest.raises(PipelineError, match="there is no column none"):
         compiled(spark, Drop(("none",)), frame)

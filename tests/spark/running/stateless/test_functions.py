@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import PipelineError, PipelineRefusedError
 from leafcuttr_spark.pipelines.operations import Apply, Map, PythonFunction, Sql
 from spark.running.stateless.steps import HERE, compiled, frame_of, rows
 
@@ -69,11 +69,13 @@ def test_a_function_by_its_path(spark: Any, monkeypatch: pytest.MonkeyPatch) -> 
         PipelineError, match="gave the columns id int, text string, more int, and columns says id int"
     ):
         compiled(spark, function("with_more", columns="id INT"), frame)
-    with pytest.raises(PipelineError, match="own_functions:no_frame gave str, and has to give a DataFrame"):
+    with pytest.raises(
+        PipelineRefusedError, match="own_functions:no_frame gave str, and has to give a DataFrame"
+    ):
         compiled(spark, function("no_frame"), frame)
-    with pytest.raises(PipelineError, match="the module own_functions has no nothing"):
+    with pytest.raises(PipelineRefusedError, match="the module own_functions has no nothing"):
         compiled(spark, function("nothing"), frame)
-    with pytest.raises(PipelineError, match="there is no module not_there"):
+    with pytest.raises(PipelineRefusedError, match="there is no module not_there"):
         compiled(spark, PythonFunction("not_there:x"), frame)
 
 
