@@ -178,7 +178,7 @@ async def test_a_coordinator_that_stays_away_is_what_is_told(
     has_it = trio.Event()
 
     async def want() -> None:
-        async with peer.claim("owner", session_timeout_ms=600, on_wait=told.append):
+        async with peer.claim("owner", session_timeout_ms=3000, on_wait=told.append):
             has_it.set()
 
     async with peer_at(broker.address) as peer, trio.open_nursery() as wanting:
