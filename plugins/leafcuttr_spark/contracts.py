@@ -1,3 +1,5 @@
+# PySpark is not installed where types are checked.
+# pyright: reportMissingImports=false
 """What a sink of a pipeline in Python has to be: `Sink`. `leafcuttr_spark.testing.check_sink` tests a class against it.
 
 class Table:

@@ -5,8 +5,8 @@ What `Broker.read_batches` gives are whole batches, one behind the other. Nothin
 batch, is made.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
 
 from leafcuttr_sdk.batches.checksum import crc32c
 from leafcuttr_sdk.batches.errors import BatchError
@@ -154,7 +154,9 @@ def batches_in(data: Buffer) -> Iterator[Batch]:
     """The batches that lie one behind the other. Their CRCs are not checked (`Batch.check`). Raises BatchError for what
     is no whole batch of magic 2."""
     view, at, end = memoryview(data), 0, len(data)
-    unpack, new = HEADER.unpack_from, tuple.__new__  # `_make` costs more than all the rest
+    unpack = HEADER.unpack_from
+    # `_make` costs more than all the rest.
+    new: Callable[..., Any] = tuple.__new__  # pyright: ignore[reportUnknownMemberType]
     while at < end:
         left = end - at
         if left < HEADER_SIZE:

@@ -3,6 +3,8 @@
 import logging
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -45,12 +47,12 @@ def run_file(file: Path, variables: dict[str, str], *, once: bool, status_file: 
     """What fails ends the command, with the line and the status of the failure."""
     from leafcuttr_spark.commands.run.conduct import RunFailure, RunOptions, conduct
 
-    _log_to_standard_error()
     pause_ms = TERMINAL_MS if sys.stdout.isatty() else LOG_MS
     context = command_context()
     options = RunOptions(file, variables, once, context.as_json, status_file, pause_ms)
     try:
-        conduct(options, echo_while_read)
+        with _log_to_standard_error():
+            conduct(options, echo_while_read)
     except RunFailure as failure:
         *before, last = str(failure).splitlines()
         for line in before:
@@ -69,10 +71,18 @@ def echo_while_read(line: str) -> None:
             os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
-def _log_to_standard_error() -> None:
+@contextmanager
+def _log_to_standard_error() -> Iterator[None]:
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(message)s"))
     logger = logging.getLogger("leafcuttr")
+    level, propagates = logger.level, logger.propagate
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagates
