@@ -12,6 +12,7 @@ from urllib.parse import quote
 import httpx
 
 from support.broker_process import BrokerProcess, running_broker
+from support.waiting import until
 
 TESTS = str(Path(__file__).parents[1])
 SETTINGS = {
@@ -91,9 +92,15 @@ class Asked:
         return answer.json
 
     def register(self, subject: str, schema: str, status: int = 200, **more: Any) -> Any:
-        """The answer; of a schema of columns unless `schemaType` says otherwise."""
+        """The answer; of a schema of columns unless `schemaType` says otherwise. Tried again where a machine under
+        load lets the time pass that a schema may take to be read."""
         body = {"schema": schema, "schemaType": "COLUMNS", **more}
-        answer = self("POST", f"/subjects/{quote(subject, safe='')}/versions", body)
+
+        def attempt() -> Answer | None:
+            answer = self("POST", f"/subjects/{quote(subject, safe='')}/versions", body)
+            return None if status == 200 and "it took longer than" in answer.text else answer
+
+        answer = until(attempt, f"a schema of {subject}")
         assert answer.status == status, answer
         return answer.json
 
