@@ -5,7 +5,7 @@ What `Broker.read_batches` gives are whole batches, one behind the other. Nothin
 batch, is made.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from leafcuttr_sdk.batches.checksum import crc32c
@@ -156,7 +156,7 @@ def batches_in(data: Buffer) -> Iterator[Batch]:
     view, at, end = memoryview(data), 0, len(data)
     unpack = HEADER.unpack_from
     # `_make` costs more than all the rest.
-    new: Callable[..., Any] = tuple.__new__  # pyright: ignore[reportUnknownMemberType]
+    new: Any = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     while at < end:
         left = end - at
         if left < HEADER_SIZE:
