@@ -184,6 +184,8 @@ def test_a_broker_runs_it(tmp_path: Path) -> None:
         "listeners": f"PLAINTEXT://{address}",
         "lc.spark.pipelines": str(folder),
         "lc.spark.scan.interval.ms": "200",
+        # The records are of 2023.
+        "log.retention.ms": "-1",
     }
     with running_broker(tmp_path / "broker", settings) as broker:
         admin = f"http://{broker.about['metrics']}"
