@@ -33,7 +33,9 @@ def record_fields(
     left = [name for name in names if name not in others]
     value = _encoded(frame, target.value, list(target.value.columns) or left, part, "value", registered)
     if DELETED in frame.columns:
-        value = value._replace(column=f.when(~f.coalesce(f.col(DELETED), f.lit(False)), value.column))
+        kept = ~f.coalesce(f.col(DELETED), f.lit(False))
+        problem = None if value.problem is None else f.when(kept, value.problem)
+        value = value._replace(column=f.when(kept, value.column), problem=problem)
     return {
         "topic": _topic(target),
         "partition": _partition(target),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from leafcuttr_spark.pipelines.errors import PipelineError
-from leafcuttr_spark.pipelines.model import DeadLetters, Decoding, Encoding, Step
+from leafcuttr_spark.pipelines.model import DeadLetters, Decoding, Encoding, Step, Table
 from leafcuttr_spark.pipelines.operations import Map
-from spark.running.pipes import fill, pipeline, records, run, sink, source
+from spark.running.pipes import fill, key_as, pipeline, records, run, sink, source
 from support import librdkafka
 from support.registry import RegistryProcess, running_registry
 
@@ -77,6 +78,32 @@ def test_from_avro_to_all(spark: Any, registry: RegistryProcess, tmp_path: Path,
     assert reasons == ["twice is null, which its schema does not have"] * 3 + [
         "value: the magic byte is 110; it is 0 before an id, 1 before a guid"
     ]
+
+
+def test_a_deletion_is_a_record_without_a_value_whatever_its_schema_needs(
+    spark: Any, registry: RegistryProcess, tmp_path: Path
+) -> None:
+    address = registry.broker.address
+    for topic in ("table", "changes", "changes-dead"):
+        librdkafka.create(address, topic, 1)
+    fill(address, "table", [{"name": "Ann"}, None], key=b"a")
+    fields = [{"name": "name", "type": "string"}]
+    (tmp_path / "name.avsc").write_text(json.dumps({"type": "record", "name": "Name", "fields": fields}))
+    values = Encoding("avro", columns=("name",), schema=tmp_path / "name.avsc")
+    given = Decoding("json", columns="name STRING")
+    pipe = pipeline(
+        address,
+        tmp_path,
+        {"names": replace(source("table", value=given, key=Decoding("text")), table=Table(("key",)))},
+        [],
+        {"out": sink("names", "changes", key=key_as("key"), value=values)},
+        letters=DeadLetters("changes-dead"),
+        registry={"schema.registry.url": registry.url},
+    )
+    running = run(pipe, spark)
+    assert running.dead_letters == 0
+    found = records(spark, address, "changes", 2)
+    assert [(one.key, one.value is None) for one in found] == [(b"a", False), (b"a", True)]
 
 
 def test_what_cannot_be_registered_is_said_at_the_start(
