@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
-from leafcuttr_spark.pipelines.errors import PipelineError
+from leafcuttr_spark.pipelines.errors import Fault, PipelineError
 from leafcuttr_spark.pipelines.model import Pipeline, TopicOrigin
 
 _LONGEST: Final = 500
@@ -44,6 +44,7 @@ def translated(pipeline: Pipeline, part: str | None = None, line: int = 0) -> It
         yield
     except PipelineError as error:
         if error.step is not None or part is None:
+            _hide(error, pipeline)
             raise
         raise pipeline_error(error.message, pipeline, part, line, type(error)) from None
     except Exception as error:
@@ -55,11 +56,18 @@ def failure_of(
 ) -> PipelineError:
     """The line for what was raised."""
     if isinstance(error, PipelineError):
+        _hide(error, pipeline)
         return error
     text = str(error)
     if part is None:
         part, line = part_of(text, pipeline)
     return pipeline_error(one_line(error, pipeline.secrets.hide), pipeline, part, line)
+
+
+def _hide(error: PipelineError, pipeline: Pipeline) -> None:
+    """The pipeline's secrets."""
+    error.message = pipeline.secrets.hide(error.message)
+    error.args = (Fault(error.line, error.step or "", error.message).text(error.file),)
 
 
 def pipeline_error(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leafcuttr_spark.pipelines.errors import PipelineError, PipelineRefusedError
+from leafcuttr_spark.pipelines.errors import DeadLetterLimitError, PipelineError, PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Pipeline, Secrets, Sink, Source, Step, TopicOrigin, TopicTarget
 from leafcuttr_spark.pipelines.operations import Map, PythonFunction, Select
 from leafcuttr_spark.running.failures import failure_of, one_line, translated
@@ -90,6 +90,20 @@ def test_secrets_are_hidden_and_long_lines_cut() -> None:
     assert len(error.message) <= 500
     error = failure_of(RuntimeError("x" * 490 + "hunter22 is wrong"), PIPELINE)
     assert "hunt" not in error.message
+
+
+def test_secrets_are_hidden_in_errors_of_pipelines() -> None:
+    for raised in (
+        PipelineError("hunter22 is wrong", "sinks.out", 15, "p.yaml"),
+        DeadLetterLimitError("hunter22 is wrong", "dead-letters"),
+    ):
+        error = failure_of(raised, PIPELINE)
+        assert type(error) is type(raised)
+        assert error.message == "*** is wrong"
+        assert str(error).endswith(f"{raised.step}: *** is wrong")
+    with pytest.raises(PipelineError) as caught, translated(PIPELINE, "steps[0] (half)", 7):
+        raise PipelineError("hunter22", "sinks.out")
+    assert str(caught.value) == "sinks.out: ***"
 
 
 def test_errors_of_python_have_their_names() -> None:
