@@ -290,7 +290,8 @@ def _columns(frame: "DataFrame", options: SinkOptions) -> "DataFrame":
 
 def _with_partitions(rows: "DataFrame", options: SinkOptions) -> "DataFrame":
     counts = {} if options.topic is None else _counts(peer_of(options.client), {options.topic})
-    place = f.arrow_udf(_placer(options, counts), "int")
+    # Of the batch: a function that places a row elsewhere when it is called again is not deterministic.
+    place = f.arrow_udf(_placer(options, counts, random.randrange(1 << 30)), "int")
     return rows.withColumn("partition", place(f.col("topic"), f.col("key"), f.col("partition")))
 
 
@@ -316,7 +317,7 @@ def _counts(peer: BlockingPeer, topics: set[str]) -> dict[str, int]:
 
 
 def _placer(
-    options: SinkOptions, counts: Mapping[str, int]
+    options: SinkOptions, counts: Mapping[str, int], salt: int
 ) -> Callable[[pa.Array, pa.Array, pa.Array], pa.Array]:
     known = dict(counts)
 
@@ -327,13 +328,16 @@ def _placer(
         unknown = {name for name in names.dictionary.to_pylist() if name not in known}
         if unknown:
             known.update(_counts(peer_of(options.client), unknown))
-        return _places(names, keys.cast(pa.binary()), chosen, known)
+        context = TaskContext.get()
+        own = salt + (context.partitionId() * 7919 if context is not None else 0)
+        return _places(names, keys.cast(pa.binary()), chosen, known, own)
 
     return place
 
 
-def _places(names: pa.Array, keys: pa.Array, chosen: pa.Array, counts: Mapping[str, int]) -> pa.Array:
-    salt = random.randrange(1 << 30)
+def _places(
+    names: pa.Array, keys: pa.Array, chosen: pa.Array, counts: Mapping[str, int], salt: int
+) -> pa.Array:
     topics = names.dictionary.to_pylist()
     if len(topics) == 1:
         return pa.array(placed(keys, chosen, counts[topics[0]], salt), pa.int32())

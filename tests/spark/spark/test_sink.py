@@ -278,6 +278,22 @@ def test_a_batch_is_written_wholly_or_not_at_all(spark: Any, live: BrokerProcess
     until_stored(spark, live, wide, list(range(100)))
 
 
+@pytest.mark.usefixtures("spark")
+def test_a_batch_places_its_rows_again_where_it_did_before() -> None:
+    import pyarrow as pa
+
+    from leafcuttr_spark.options import Query
+    from leafcuttr_spark.sink.options import sink_options
+    from leafcuttr_spark.spark.sink import _placer
+
+    options = sink_options({"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t"}, Query.BATCH)
+    rows = pa.array(["t"] * 3), pa.nulls(3, pa.binary()), pa.nulls(3, pa.int32())
+    for salt in (5, 6):
+        for _ in range(3):
+            place = _placer(options, {"t": 1000}, salt)
+            assert place(*rows).to_pylist() == place(*rows).to_pylist() == [salt] * 3
+
+
 def test_at_least_once_on_request(
     spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path
 ) -> None:
