@@ -24,7 +24,7 @@ from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 from leafcuttr_spark.pipelines.errors import PipelineRefusedError
 from leafcuttr_spark.pipelines.operations import Lookup
 from leafcuttr_spark.running.rows import DELETED, HIDDEN, OFFSET, TIME, column, user_columns
-from leafcuttr_spark.running.stateful.event_time import as_time
+from leafcuttr_spark.running.stateful.event_time import as_time, delay_of
 from leafcuttr_spark.running.stateful.everywhere import looked_up_everywhere
 from leafcuttr_spark.running.stateful.joins import right_columns
 from leafcuttr_spark.running.stateful.portable import packed, packed_type, unpacked
@@ -76,7 +76,7 @@ def _as_of(operation: Lookup, stream: "DataFrame", table: "DataFrame", name: str
     both = records.unionByName(changes)
     keys = [each for each in both.columns if each.startswith(KEY)]
     output = StructType([StructField(_RECORD, rows), StructField(_TABLE, of_table)])
-    processor = AsOf(operation.kind == "inner", of_table, name)
+    processor = AsOf(operation.kind == "inner", of_table, name, delay_of(stream).shift)
     found = both.groupBy(*keys).transformWithState(processor, output, "append", "EventTime")
     return found.select(
         *unpacked(f.col(_RECORD), stream, stream.columns), *unpacked(f.col(_TABLE), table, kept)
@@ -103,9 +103,10 @@ def _ordered(stream: "DataFrame", kept: Sequence[str]) -> "list[Column]":
 
 
 class AsOf(StatefulProcessor):
-    """Of one key: the rows that the table has had."""
+    """Of one key: the rows that the table has had. Rows of the stream may be older than the watermark by `shift`."""
 
-    def __init__(self, is_inner: bool, row: StructType, name: str) -> None:
+    def __init__(self, is_inner: bool, row: StructType, name: str, shift: int = 0) -> None:
+        self._shift = shift
         self._is_inner = is_inner
         self._name = name
         version = StructType([StructField("since", _LONG), StructField("row", row)])
@@ -120,7 +121,9 @@ class AsOf(StatefulProcessor):
         for row in rows:
             if not row[_IS_TABLE]:
                 records.append((row[AT], row[_RECORD]))
-            elif row[AT] is not None:
+            elif row[AT] is not None and None not in key:
+                # As in Kafka Streams, nothing has the row of a table without a key. The rows go up to here, for a
+                # filter before would be pushed below the watermark, which they move.
                 changes.append(Change(row[AT], row[PLACE], row[_TABLE]))
         found = self._state.get()
         versions = [Version(*each) for each in found[0]] if found else []
@@ -142,11 +145,11 @@ class AsOf(StatefulProcessor):
         pass
 
     def _keep(self, before: Sequence[Any], now: Sequence[Any], watermark: int) -> None:
-        left = remembered(now, watermark)
+        left = remembered(now, watermark - self._shift)
         if left and left != before:
             self._state.update(([tuple(each) for each in left],))
             if left[-1].row is None:
                 # A key that was deleted is forgotten once no row can see what it had before.
-                self._handle.registerTimer(left[-1].since)
+                self._handle.registerTimer(left[-1].since + self._shift)
         elif not left and before:
             self._state.clear()

@@ -92,6 +92,9 @@ class Pairs(StatefulProcessor):
         self._state = handle.getValueState(self._name, self._type)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
+        if None in key:
+            # As in Kafka Streams, a table has no row without a key.
+            return
         changes = [
             Change(row[_AT], row[_PLACE], row[_IS_RIGHT], row[_RIGHT] if row[_IS_RIGHT] else row[_LEFT])
             for row in rows

@@ -225,6 +225,55 @@ def test_a_left_join_of_tables_keeps_rows_without_a_partner(looked_up: Ran) -> N
     assert found == [("b", "Bob", None, False), ("b", "Bob", "Oslo", False)]
 
 
+def test_nothing_has_the_row_of_a_table_without_a_key(streams: Streams) -> None:
+    none: Any = None
+    customers = Feed(
+        CUSTOMERS, [names((none, 0, 1, "No one"), ("a", 0, 2, "Ann"))], 1000, is_table=True, time="named_at"
+    )
+    cities = [
+        {"id": id_, "city": "Rome", "moved_at": BASE, "offset": 1, "deleted": False} for id_ in ("a", None)
+    ]
+    ran = streams.run(
+        {
+            "orders": Feed(ORDERS, [orders((none, 10, 1), ("a", 10, 2))], 1000),
+            "customers": customers,
+            "cities": Feed(LOOKED["cities"].ddl, [cities], 1000, is_table=True, time="moved_at"),
+        },
+        step("inner", Lookup("customers", {"id": "id"}), "orders"),
+        step("left", Lookup("customers", {"id": "id"}, "left"), "orders"),
+        step("tables", Lookup("cities", {"id": "id"}, "left"), "customers"),
+    )
+    assert {(row["amount"], row["name"]) for row in ran.rows("left")} == {(1, None), (2, "Ann")}
+    assert [row["amount"] for row in ran.rows("inner")] == [2]
+    assert {(row["id"], row["city"]) for row in ran.rows("tables")} <= {("a", None), ("a", "Rome")}
+
+
+def test_a_window_that_is_given_after_its_grace_sees_the_table_as_of_its_own_time(streams: Streams) -> None:
+    ends = [25_000, 60_000, 120_000]
+    ran = streams.run(
+        {
+            "orders": Feed(ORDERS, [orders(("a", 1000, 1)), *(orders(("z", at, 2)) for at in ends)], 1000),
+            "customers": Feed(
+                CUSTOMERS,
+                [
+                    names(("a", 0, 1, "Ann"), ("a", 15_000, 2, "Anna")),
+                    names(("z", 25_000, 3, "Zoe")),
+                    names(("a", 30_000, 4, "Annie"), ("z", 60_000, 5, "Zoe")),
+                    names(("z", 120_000, 6, "Zoe")),
+                ],
+                1000,
+                is_table=True,
+                time="named_at",
+            ),
+        },
+        step(
+            "counts", Count(("id",), window=TumblingWindow(10_000), grace_ms=20_000, emit="final"), "orders"
+        ),
+        step("named", Lookup("customers", {"id": "id"}, "left"), "counts"),
+    )
+    assert [row["name"] for row in ran.rows("named") if row["id"] == "a"] == ["Ann"]
+
+
 def test_a_global_table_is_read_anew_after_its_time(looked_up: Ran) -> None:
     found = {row["amount"]: row["region"] for row in looked_up.rows("everywhere")}
     assert found[1] == "north"
