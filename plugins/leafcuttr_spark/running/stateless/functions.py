@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
 
 from leafcuttr_spark.pipelines.checking.queries import SqlError, UnreadableSqlError, parsed
@@ -55,6 +56,11 @@ def compile_sql(operation: Sql, frames: "Sequence[DataFrame]", context: StepCont
         frame.createOrReplaceTempView(name)
     try:
         return context.spark.sql(query)
+    except AnalysisException:
+        if query == operation.query:
+            raise
+        # It may have an aggregate that Spark alone knows as one. What else is wrong is wrong without them too.
+        return context.spark.sql(operation.query)
     finally:
         for name in operation.frames:
             context.spark.catalog.dropTempView(name)

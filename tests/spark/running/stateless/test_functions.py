@@ -36,6 +36,8 @@ def test_sql_over_several_frames(spark: Any) -> None:
         ("SELECT id FROM a GROUP BY id", False),
         ("WITH b AS (SELECT id FROM a) SELECT id FROM b", False),
         ("SELECT explode(array(id)) AS one FROM a", False),
+        ("SELECT crc32(text) AS one FROM a", True),
+        ("SELECT count_min_sketch(id, 0.5d, 0.5d, 1) AS one FROM a", False),
     ],
 )
 def test_sql_that_takes_rows_as_they_are_keeps_their_records(spark: Any, query: str, keeps: bool) -> None:
