@@ -16,9 +16,9 @@ class Limits:
         self._last: deque[tuple[int, int]] = deque()
         """Dead letters and records of the last batches, with which there are `window` records."""
 
-    def add(self, dead: int, records: int) -> None:
-        """A batch that is to be committed. Raises DeadLetterLimitError where a limit is passed with it: then it is not
-        committed, and not counted."""
+    def check(self, dead: int, records: int) -> None:
+        """A batch that is to be committed. Raises DeadLetterLimitError where a limit is passed with it: then it must
+        not be committed."""
         letters = self._letters
         if letters is None:
             return
@@ -37,10 +37,17 @@ class Limits:
                 f" {letters.stop_above:.4g}. The last batch is not written",
                 "dead-letters",
             )
-        self.dead += dead
-        self._last = last
+
+    def add(self, dead: int, records: int) -> None:
+        """A batch that is committed."""
+        if self._letters is not None:
+            self.dead += dead
+            self._last = self._with(dead, records, self._letters.window)
 
     def _with(self, dead: int, records: int, window: int) -> deque[tuple[int, int]]:
+        if not records:
+            # Such batches would never fill the window.
+            return self._last
         last = deque([*self._last, (dead, records)])
         while len(last) > 1 and sum(of for _, of in last) - last[0][1] >= window:
             last.popleft()

@@ -9,7 +9,7 @@ running.wait()
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,9 +29,9 @@ from leafcuttr_spark.running.sources import source_frame
 from leafcuttr_spark.running.stateful.everywhere import GlobalTables
 from leafcuttr_spark.running.stateful.modes import mode_settings, output_mode
 from leafcuttr_spark.running.stateless.transforms import needs_record
-from leafcuttr_spark.running.writing import BatchReport, BatchWriter
+from leafcuttr_spark.running.writing import BatchReport, BatchWriter, close_sinks
 from leafcuttr_spark.spark.listener import GroupOffsets
-from leafcuttr_spark.spark.sink import TopicSink
+from leafcuttr_spark.spark.sink import TopicSink, is_local
 
 if TYPE_CHECKING:
     from collections import deque
@@ -107,13 +107,14 @@ def start(pipeline: Pipeline, spark: "SparkSession") -> Running:
 
 
 def _start(pipeline: Pipeline, spark: "SparkSession") -> Running:
-    _check(pipeline)
+    _check(pipeline, spark)
     common = Compilation(pipeline, spark, catches=pipeline.dead_letters is not None and can_try(spark))
     keeps_records = common.catches or any(
         isinstance(step.operation, Transform) and needs_record(step.operation) for step in pipeline.steps
     )
 
     tables = GlobalTables(pipeline.folder)
+    custom: dict[str, Any] = {}
 
     def make(name: str) -> Any:
         source = pipeline.sources[name]
@@ -121,23 +122,29 @@ def _start(pipeline: Pipeline, spark: "SparkSession") -> Running:
             frame = source_frame(name, pipeline, spark, catches=common.catches, keeps_records=keeps_records)
             return frame if frame.isStreaming else tables.add(frame, source)
 
-    with _settings(
-        spark,
-        {
-            **SETTINGS,
-            **mode_settings(pipeline),
-            "spark.sql.streaming.stateStore.providerClass": _STORES[pipeline.state_store],
-        },
+    with (
+        ExitStack() as opened,
+        _settings(
+            spark,
+            {
+                **SETTINGS,
+                **mode_settings(pipeline),
+                "spark.sql.streaming.stateStore.providerClass": _STORES[pipeline.state_store],
+            },
+        ),
     ):
+        opened.callback(tables.close)
+        opened.callback(close_sinks, pipeline, custom)
         sources = {name: (lambda name=name: make(name)) for name in pipeline.sources}
         frames = compile_steps(common, sources, COMPILERS)
         outputs = outputs_of(common, frames)
-        writer = BatchWriter(
-            pipeline, outputs, _topic_sink(pipeline), _custom(pipeline), Limits(pipeline.dead_letters), tables
-        )
+        topics = _topic_sink(pipeline)
+        _open_custom(pipeline, custom)
+        writer = BatchWriter(pipeline, outputs, topics, custom, Limits(pipeline.dead_letters), tables)
         listeners = _listeners(pipeline)
         for listener in listeners:
             spark.streams.addListener(listener)
+            opened.callback(spark.streams.removeListener, listener)
         begun = (
             outputs.rows.writeStream.queryName(pipeline.name)
             .outputMode(output_mode(pipeline))
@@ -145,24 +152,18 @@ def _start(pipeline: Pipeline, spark: "SparkSession") -> Running:
             .option("checkpointLocation", checkpoint_of(pipeline))
             .trigger(**_trigger(pipeline))
         )
-        try:
-            query = begun.start()
-        except BaseException:
-            for listener in listeners:
-                spark.streams.removeListener(listener)
-            writer.close()
-            raise
-        return Running(pipeline, query, spark, writer, listeners)
+        running = Running(pipeline, begun.start(), spark, writer, listeners)
+        # What runs closes it at its end.
+        opened.pop_all()
+        return running
 
 
-def _custom(pipeline: Pipeline) -> dict[str, Any]:
+def _open_custom(pipeline: Pipeline, custom: dict[str, Any]) -> None:
     """The sinks in Python. Raises PipelineError."""
-    found = {}
     for name, sink in pipeline.sinks.items():
         if isinstance(sink.target, PythonTarget):
             with translated(pipeline, f"sinks.{name}", sink.line):
-                found[name] = made_by_path(sink.target.class_, sink.target.arguments, pipeline.folder)
-    return found
+                custom[name] = made_by_path(sink.target.class_, sink.target.arguments, pipeline.folder)
 
 
 def _trigger(pipeline: Pipeline) -> dict[str, Any]:
@@ -171,9 +172,18 @@ def _trigger(pipeline: Pipeline) -> dict[str, Any]:
     return {"processingTime": f"{pipeline.trigger.every_ms} milliseconds"}
 
 
-def _check(pipeline: Pipeline) -> None:
+def _check(pipeline: Pipeline, spark: "SparkSession") -> None:
     if not pipeline.sinks:
         raise PipelineRefusedError("the pipeline has no sinks", "sinks")
+    if not is_local(spark):
+        for name, sink in pipeline.sinks.items():
+            if not isinstance(sink.target, TopicTarget):
+                raise PipelineRefusedError(
+                    "Spark Connect does not say which query a batch is of, which files and sinks in Python need to"
+                    " know: choose a topic, or a session that is not remote",
+                    f"sinks.{name}",
+                    sink.line,
+                )
     clusters = {
         sink.target.cluster for sink in pipeline.sinks.values() if isinstance(sink.target, TopicTarget)
     }

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
     "spark.sql.optimizer.expression.nestedPruning.enabled": "false",
+    # ReuseExchange of plans that are adaptive is another one.
+    "spark.sql.adaptive.streaming.stateless.enabled": "false",
+    # It would take what two expressions have in common out of the TryEval around each.
+    "spark.sql.subexpressionElimination.enabled": "false",
 }
 """Of the session in which the query is started."""
 

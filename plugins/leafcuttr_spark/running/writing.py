@@ -1,9 +1,9 @@
 # PySpark is not installed where types are checked.
 # pyright: reportMissingImports=false, reportCallIssue=false, reportArgumentType=false
-"""What is done with each micro-batch of a pipeline: its records in one transaction, its other sinks before that is
-committed, and the limits of dead letters.
+"""What is done with each micro-batch of a pipeline: its records in one transaction, the limits of dead letters, and its
+other sinks before that is committed.
 
-    records are written and flushed | other sinks | limits | the transaction commits | Spark commits the batch
+    records are written and flushed | limits | other sinks | the transaction commits | Spark commits the batch
 
 A batch that fails before the commit is written anew: its transaction is aborted, and the other sinks replace what they
 have of it. One that fails behind the commit is skipped.
@@ -13,7 +13,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import StorageLevel
@@ -52,6 +52,11 @@ class BatchReport:
     skipped: bool = False
     """Whether it was written already."""
 
+    @property
+    def records(self) -> int:
+        """How many it has: as many as were written where Spark does not tell how many were read."""
+        return max(sum(self.read.values()), sum(self.written.values()))
+
 
 @dataclass
 class BatchWriter:
@@ -84,14 +89,7 @@ class BatchWriter:
     def close(self) -> None:
         """Of sinks in Python that have such a method. What one raises does not keep the next from it."""
         self.tables.close()
-        for name, sink in self.custom.items():
-            close = getattr(sink, "close", None)
-            if close is None:
-                continue
-            try:
-                close()
-            except Exception as error:
-                LOGGER.warning("sinks.%s: it was not closed: %s", name, error)
+        close_sinks(self.pipeline, self.custom)
 
     def _write(self, frame: "DataFrame", batch: int) -> None:
         begun = time.monotonic()
@@ -107,19 +105,20 @@ class BatchWriter:
             else:
                 this = micro_batch(spark, batch)
                 self._write_others(kept, this)
-                self._report(spark, this, {}, begun)
+                self.reports.append(self._report(spark, this, {}, begun))
         finally:
             kept.unpersist()
 
     def _write_topics(self, frame: "DataFrame", batch: int, begun: float) -> None:
         spark = frame.sparkSession
-        is_written = False
+        report: BatchReport | None = None
 
         def flushed(this: MicroBatch, written: Mapping[TopicPartition, int]) -> None:
-            nonlocal is_written
+            nonlocal report
+            checked = self._report(spark, this, written, begun)
+            self.limits.check(checked.dead_letters, checked.records)
             self._write_others(frame, this)
-            self._report(spark, this, written, begun)
-            is_written = True
+            report = replace(checked, seconds=time.monotonic() - begun)
 
         assert self.topics is not None
         records = (
@@ -128,8 +127,11 @@ class BatchWriter:
             else frame.select(*RECORD_COLUMNS)
         )
         self.topics.write(records, batch, flushed)
-        if not is_written:
-            self.reports.append(BatchReport(batch, {}, {}, 0, time.monotonic() - begun, skipped=True))
+        if report is None:
+            report = BatchReport(batch, {}, {}, 0, time.monotonic() - begun, skipped=True)
+        else:
+            self.limits.add(report.dead_letters, report.records)
+        self.reports.append(report)
 
     def _write_others(self, frame: "DataFrame", this: MicroBatch) -> None:
         for name, column in self.outputs.columns.items():
@@ -142,15 +144,25 @@ class BatchWriter:
 
     def _report(
         self, spark: "SparkSession", this: MicroBatch, written: Mapping[TopicPartition, int], begun: float
-    ) -> None:
-        """Raises PipelineError where a limit of dead letters is passed: then the batch is not committed."""
+    ) -> BatchReport:
         topics: dict[str, int] = {}
         for partition, records in written.items():
             topics[partition.topic] = topics.get(partition.topic, 0) + records
         read = _read(spark, this.query, self.pipeline)
         letters = topics.get(self.pipeline.dead_letters.topic, 0) if self.pipeline.dead_letters else 0
-        self.limits.add(letters, sum(read.values()))
-        self.reports.append(BatchReport(this.batch, read, topics, letters, time.monotonic() - begun))
+        return BatchReport(this.batch, read, topics, letters, time.monotonic() - begun)
+
+
+def close_sinks(pipeline: Pipeline, custom: Mapping[str, Sink]) -> None:
+    """Those in Python that have such a method. What one raises does not keep the next from it."""
+    for name, sink in custom.items():
+        close = getattr(sink, "close", None)
+        if close is None:
+            continue
+        try:
+            close()
+        except Exception as error:
+            LOGGER.warning("sinks.%s: it was not closed: %s", name, pipeline.secrets.hide(str(error)))
 
 
 def _write_files(rows: "DataFrame", target: FileTarget, pipeline: Pipeline, this: MicroBatch) -> None:

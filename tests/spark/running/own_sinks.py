@@ -10,7 +10,8 @@ from typing import Any
 class Folder:
     """A file for each batch, which is replaced."""
 
-    def __init__(self, path: str, fails_once: str | None = None) -> None:
+    def __init__(self, path: str, fails_once: str | None = None, closing_fails: str | None = None) -> None:
+        self.closing_fails = closing_fails
         self.path = Path(path)
         self.path.mkdir(exist_ok=True)
         self.fails_once = Path(fails_once) if fails_once else None
@@ -24,6 +25,8 @@ class Folder:
 
     def close(self) -> None:
         (self.path / "closed").touch()
+        if self.closing_fails is not None:
+            raise RuntimeError(self.closing_fails)
 
 
 class Appends:

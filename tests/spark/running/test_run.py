@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,15 +14,20 @@ import pytest
 from leafcuttr_spark.pipelines.errors import DeadLetterLimitError, PipelineError
 from leafcuttr_spark.pipelines.model import (
     DeadLetters,
+    Decoding,
     Encoding,
+    FileOrigin,
     FileTarget,
     PythonTarget,
+    Secrets,
     Sink,
+    Source,
     Start,
     Step,
+    Table,
     TopicTarget,
 )
-from leafcuttr_spark.pipelines.operations import Apply, Branch, Filter, Map, Select
+from leafcuttr_spark.pipelines.operations import Apply, Branch, Filter, Lookup, Map, Select
 from leafcuttr_spark.pipelines.reading.transform_parts import transform
 from spark.running.pipes import committed, fill, key_as, pipeline, records, run, sink, source
 from support import librdkafka
@@ -161,6 +167,122 @@ def test_the_limit_of_dead_letters(
     assert records(spark, live.address, f"{out}-dead") == []
     assert run(pipe(stop_after=4, stop_above=0.02, window=200), spark).dead_letters == 3
     assert len(records(spark, live.address, f"{out}-dead", 3)) == 3
+
+
+def test_a_batch_that_passes_the_limit_is_written_nowhere(
+    spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path
+) -> None:
+    fill(live.address, wide, [*orders(0, 3), b"{"])
+    sinks = {
+        "files": Sink("orders", FileTarget(str(tmp_path / "files"), "json")),
+        "own": Sink("orders", PythonTarget("own_sinks:Folder", {"path": str(tmp_path / "own")})),
+    }
+    (tmp_path / "own_sinks.py").symlink_to(Path(__file__).parent / "own_sinks.py")
+    letters = DeadLetters(f"{out}-dead", stop_after=1)
+    pipe = pipeline(live.address, tmp_path, {"orders": source(wide)}, [], sinks, letters=letters)
+    with pytest.raises(DeadLetterLimitError):
+        run(replace(pipe, file=tmp_path / "pipe.yaml"), spark)
+    assert not (tmp_path / "files").exists()
+    assert [path.name for path in (tmp_path / "own").iterdir()] == ["closed"]
+
+
+def test_a_batch_whose_commit_fails_is_not_counted(
+    spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from leafcuttr_spark.running.run import start
+    from leafcuttr_spark.spark.sink import TopicSink
+
+    fill(live.address, wide, [*orders(0, 3), b"{"])
+    pipe = pipeline(
+        live.address, tmp_path, {"orders": source(wide)}, [], {"a": sink("orders", out)},
+        letters=DeadLetters(f"{out}-dead", stop_after=2),
+    )  # fmt: skip
+    write = TopicSink.write
+
+    def fails(*given: Any) -> None:
+        write(*given)
+        raise RuntimeError("the commit failed")
+
+    monkeypatch.setattr(TopicSink, "write", fails)
+    running = start(pipe, spark)
+    with pytest.raises(PipelineError, match="the commit failed"):
+        running.wait(900)
+    assert not running.reports
+    assert running.dead_letters == 0
+
+
+def test_what_two_expressions_have_in_common_fails_for_its_row_alone(
+    spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path
+) -> None:
+    fill(live.address, wide, [b"4", b"0", b"x", b"2"])
+    steps = [
+        Step("n", Map({"x": "int(value)"})),
+        Step("parts", Map({"a": "1 / x", "b": "1 / x + 1"})),
+    ]
+    lines = source(wide, value=Decoding("text"))
+    pipe = pipeline(
+        live.address, tmp_path, {"lines": lines}, steps, {"a": sink("parts", out)},
+        letters=DeadLetters(f"{out}-dead"),
+    )  # fmt: skip
+    run(pipe, spark)
+    assert {one.json["b"] for one in records(spark, live.address, out, 2)} == {1.25, 1.5}
+    dead = records(spark, live.address, f"{out}-dead", 2)
+    assert {one.value: one.headers["lc.dead.letter.reason"] for one in dead} == {
+        b"0": "this failed: a: 1 / x",
+        b"x": "this failed: x: int(value)",
+    }
+
+
+def test_what_was_opened_is_closed_where_a_pipeline_does_not_start(
+    spark: Any, live: BrokerProcess, wide: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(live.address, wide, orders(0, 1))
+    (tmp_path / "own_sinks.py").symlink_to(Path(__file__).parent / "own_sinks.py")
+    (tmp_path / "regions").mkdir()
+    (tmp_path / "regions" / "one.csv").write_text("code,region\na,north\n")
+    regions = Source(
+        FileOrigin("regions", "csv", schema="code STRING, region STRING"),
+        table=Table(("code",), is_global=True),
+    )
+    good = PythonTarget("own_sinks:Folder", {"path": str(tmp_path / "own"), "closing_fails": "hunter22"})
+    sinks = {"good": Sink("with", good), "bad": Sink("with", PythonTarget("own_sinks:Nothing"))}
+    pipe = replace(
+        pipeline(
+            live.address,
+            tmp_path,
+            {"orders": source(wide), "regions": regions},
+            [Step("with", Lookup("regions", {"id": "code"}, "left"), "orders")],
+            sinks,
+        ),
+        file=tmp_path / "pipe.yaml",
+        secrets=Secrets(frozenset({"hunter22"})),
+    )
+    cached = spark._jsparkSession.sharedState().cacheManager()
+    cached.clearCache()
+    with pytest.raises(PipelineError, match="Nothing"):
+        run(pipe, spark)
+    assert (tmp_path / "own" / "closed").exists()
+    assert cached.isEmpty()
+    assert "sinks.good: it was not closed: ***" in caplog.text
+    assert "hunter22" not in caplog.text
+
+
+def test_what_needs_to_know_the_query_is_refused_with_spark_connect(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    from leafcuttr_spark.running.run import start
+
+    for target in (FileTarget("files"), PythonTarget("own_sinks:Folder")):
+        pipe = pipeline("127.0.0.1:1", tmp_path, {"orders": source("in")}, [], {"a": Sink("orders", target)})
+        with pytest.raises(PipelineError, match=r"^sinks\.a: Spark Connect does not say which query"):
+            start(pipe, SimpleNamespace())  # type: ignore[arg-type]
+
+
+def test_a_batch_has_as_many_records_as_were_written_where_spark_tells_of_none() -> None:
+    pytest.importorskip("pyspark")
+    from leafcuttr_spark.running.writing import BatchReport
+
+    assert BatchReport(0, {}, {"a": 3, "dead": 1}, 1, 0.0).records == 4
+    assert BatchReport(0, {"in": 9}, {"a": 3}, 0, 0.0).records == 9
 
 
 FAILING = [
