@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
+from leafcuttr_spark.pipelines.checking.columns import value_without
 from leafcuttr_spark.pipelines.errors import PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Encoding, Pipeline, TopicTarget
 from leafcuttr_spark.running.attempts import Expression, expression
@@ -29,7 +30,7 @@ def record_fields(
     names = user_columns(frame)
     registered = Registered(target, pipeline, [])
     key, key_columns = _key(frame, target, part, registered)
-    others = (*key_columns, target.topic_column, target.headers_column)
+    others = {*key_columns, *value_without(target)}
     left = [name for name in names if name not in others]
     value = _encoded(frame, target.value, list(target.value.columns) or left, part, "value", registered)
     if DELETED in frame.columns:
