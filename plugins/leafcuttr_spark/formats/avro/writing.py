@@ -31,7 +31,7 @@ _UNITS_US: Final = {"timestamp-millis": 1000, "local-timestamp-millis": 1000}
 
 def avro_writer(schema: AvroSchema, type_: pa.DataType) -> Write:
     """For rows of this type. Raises SchemaError where they are not of the schema."""
-    write = _writer(_with_logical(schema), type_, "", schema)
+    write = _writer(schema.logical, type_, "", schema)
 
     def write_all(array: pa.Array) -> pa.Array:
         try:
@@ -40,10 +40,6 @@ def avro_writer(schema: AvroSchema, type_: pa.DataType) -> Write:
             raise PieceError(str(error)) from None
 
     return write_all
-
-
-def _with_logical(schema: AvroSchema) -> Json:
-    return schema.logical
 
 
 def _refused(path: str, schema: Json, type_: pa.DataType) -> SchemaError:
@@ -217,7 +213,7 @@ def _record(schema: Mapping[str, Json], type_: pa.DataType, path: str, whole: Av
             place, inner = columns.pop(name)
             made.append((place, _writer(field["type"], inner, inside, whole)))
         elif "default" in field:
-            made.append((-1, _constant(_default(field, whole))))
+            made.append((-1, _constant(_default(name, whole.defined[schema["name"]], whole))))
         else:
             raise SchemaError(
                 f"the schema has a field {inside} without a default, and rows have no such column"
@@ -239,19 +235,13 @@ def _constant(data: bytes) -> Write:
     return lambda array: pa.repeat(pa.scalar(data, pa.binary()), len(array))
 
 
-def _default(field: Mapping[str, Json], whole: AvroSchema) -> bytes:
-    """The bytes of a field's default."""
+def _default(name: str, record: Mapping[str, Json], whole: AvroSchema) -> bytes:
+    """The bytes of the default of a field of a plain record."""
     import fastavro
 
-    plain = next(
-        each
-        for one in whole.defined.values()
-        if one["type"] == "record"
-        for each in one["fields"]
-        if each["name"] == field["name"] and each.get("default") == field["default"]
-    )["type"]
+    field = next(each for each in record["fields"] if each["name"] == name)
     stream = io.BytesIO()
-    schema = expanded(plain, whole.defined)
+    schema = expanded(field["type"], whole.defined)
     value = field["default"]
     kind = schema[0] if isinstance(schema, list) and schema else schema
     if kind in ("bytes",) or (isinstance(kind, dict) and kind["type"] == "fixed"):
@@ -259,7 +249,7 @@ def _default(field: Mapping[str, Json], whole: AvroSchema) -> bytes:
     try:
         fastavro.schemaless_writer(stream, fastavro.parse_schema(schema), value)
     except Exception as error:
-        raise SchemaError(f"the default of the field {field['name']} is not of its type: {error}") from None
+        raise SchemaError(f"the default of the field {name} is not of its type: {error}") from None
     return stream.getvalue()
 
 

@@ -145,6 +145,29 @@ def test_a_schema_of_its_own() -> None:
             write(schema, pa.array([{**row, **wrong}], type_))
 
 
+def test_a_default_is_of_the_type_that_its_field_has_in_its_own_record() -> None:
+    """Another record has a field of the same name, whose default is equal in Python: 0 == 0.0 == False."""
+    inner = [{"name": "x", "type": "double", "default": 0.0}, {"name": "y", "type": "string"}]
+    schema = {
+        "type": "record",
+        "name": "A",
+        "fields": [
+            {"name": "x", "type": "int", "default": 0},
+            {"name": "in", "type": {"type": "record", "name": "B", "fields": inner}},
+            {"name": "last", "type": {"type": "record", "name": "C", "fields": [
+                {"name": "x", "type": "boolean", "default": False}, {"name": "in", "type": "B"}]}},
+        ],
+    }  # fmt: skip
+    b = {"y": "behind"}
+    array = pa.array([{"in": b, "last": {"in": b}}])
+    row = {"x": 0, "in": {"x": 0.0, **b}, "last": {"x": False, "in": {"x": 0.0, **b}}}
+    made = write(schema, array)
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), row)
+    assert made.to_pylist() == [out.getvalue()]
+    assert read(schema, made) == [row]
+
+
 @pytest.mark.parametrize(
     ("fields", "type_", "said"),
     [
