@@ -25,60 +25,13 @@ from leafcuttr_spark.pipelines.reading.variables import nearest
 
 Wrong: TypeAlias = Callable[[str], None]
 
-_WORDS: Final = frozenset(
-    (
-        *(
-            "year",
-            "years",
-            "quarter",
-            "quarters",
-            "month",
-            "months",
-            "week",
-            "weeks",
-            "day",
-            "days",
-            "dayofyear",
-            "hour",
-            "hours",
-            "minute",
-            "minutes",
-        ),
-        *(
-            "second",
-            "seconds",
-            "millisecond",
-            "milliseconds",
-            "microsecond",
-            "microseconds",
-            "nanosecond",
-            "epoch",
-            "dow",
-            "doy",
-            "isodow",
-        ),
-        *(
-            "isoyear",
-            "both",
-            "leading",
-            "trailing",
-            "current_date",
-            "current_time",
-            "current_timestamp",
-            "current_user",
-        ),
-        *(
-            "current_catalog",
-            "current_database",
-            "current_schema",
-            "current_timezone",
-            "localtimestamp",
-            "session_user",
-            "user",
-        ),
-        *("default"),
-    )
-)
+_WORDS_TEXT: Final = """
+    year years quarter quarters month months week weeks day days dayofyear hour hours minute minutes second
+    seconds millisecond milliseconds microsecond microseconds nanosecond epoch dow doy isodow isoyear both
+    leading trailing current_date current_time current_timestamp current_user current_catalog current_database
+    current_schema current_timezone localtimestamp session_user user default
+"""
+_WORDS: Final = frozenset(_WORDS_TEXT.split())
 """Words of functions that sqlglot may take for columns."""
 
 
@@ -308,19 +261,23 @@ def _rules() -> Mapping[_Rule, tuple[type, ...]]:
         _found_rules.update(
             {
                 _boolean: (
-                    *(
-                        exp.Boolean,
-                        exp.And,
-                        exp.Or,
-                        exp.Not,
-                        exp.EQ,
-                        exp.NEQ,
-                        exp.GT,
-                        exp.GTE,
-                        exp.LT,
-                        exp.LTE,
-                    ),
-                    *(exp.NullSafeEQ, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike),
+                    exp.Boolean,
+                    exp.And,
+                    exp.Or,
+                    exp.Not,
+                    exp.EQ,
+                    exp.NEQ,
+                    exp.GT,
+                    exp.GTE,
+                    exp.LT,
+                    exp.LTE,
+                    exp.NullSafeEQ,
+                    exp.Is,
+                    exp.In,
+                    exp.Between,
+                    exp.Like,
+                    exp.ILike,
+                    exp.RegexpLike,
                 ),
                 _arithmetic: (exp.Add, exp.Sub, exp.Mul),
                 _negative: (exp.Neg,),

@@ -70,6 +70,7 @@ def of(text: str, columns: Columns = COLUMNS) -> tuple[str | None, list[str]]:
         ("named_struct('a', n, 'b', id)", None),
         ("n >>> 1", None),
         ("month", "int"),
+        ("default", None),
     ],
 )
 def test_what_is_right_passes_with_its_type_where_it_is_certain(text: str, type_: str | None) -> None:
@@ -87,6 +88,7 @@ def test_what_is_right_passes_with_its_type_where_it_is_certain(text: str, type_
         ("address.stret", "address has no field stret: did you mean street?; there are street, place"),
         ("address.place.citty", "address.place has no field citty: did you mean city?; there are city"),
         ("id.x", "id is string and has no field x"),
+        *((f"{letter} + 1", f"there is no column {letter}; there are id") for letter in "defaut"),
         ("sum(amount) > 1", "'sum(amount) > 1' has the aggregate function sum, which is for `aggregate`"),
         ("count(*)", "'count(*)' has the aggregate function count, which is for `aggregate`"),
         ("transform(items, i -> i.price * nn)", "there is no column nn"),
