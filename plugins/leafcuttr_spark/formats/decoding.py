@@ -53,10 +53,6 @@ class FormatPlan:
     references: Mapping[str, ResolvedReference] = field(default_factory=dict)
 
     @property
-    def needs_headers(self) -> bool:
-        return self.options.needs_headers
-
-    @property
     def rows_at_once(self) -> int:
         """Rows whose columns take a bounded amount of memory, whatever the schema."""
         return max(1, min(_LARGEST_PIECE, _CELLS // (1 + fields_in(self.type))))

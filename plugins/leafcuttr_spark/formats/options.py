@@ -167,13 +167,6 @@ def read_format(values: Values, part: str, registry: Mapping[str, str]) -> Forma
     return options
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a text that is too long for a name, or has a zero byte
-        return False
-
-
 def schema_of(option: str, text: str) -> bytes:
     """The schema that an option gives: as text, or as the path of a file. Raises OptionError."""
     # A path has neither lines nor what every schema has.

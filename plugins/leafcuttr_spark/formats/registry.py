@@ -9,7 +9,7 @@ from uuid import UUID
 
 from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.http_schemas import HttpRegistry
-from leafcuttr_sdk.schemas import RegisteredSchema, SchemaProviderError, SchemaVersion
+from leafcuttr_sdk.schemas import RegisteredSchema, SchemaProviderError
 from leafcuttr_spark.options import OptionError
 
 LOGGER: Final = logging.getLogger("leafcuttr.spark")
@@ -54,10 +54,6 @@ class RegistrySchemas:
         name = str(key) if isinstance(key, UUID) else key
         found = self._client.get(name, subject)
         return found if found is not None else self.waited(lambda: self._client.by_id(name, subject))
-
-    def latest(self, subject: str) -> SchemaVersion:
-        """As `schema`."""
-        return self.waited(lambda: self._client.by_version(subject))
 
     def waited(self, fetch: Callable[[], T]) -> T:
         """What `fetch` returns, which is called until the registry answers. Raises SchemaProviderError."""

@@ -134,7 +134,7 @@ def test_ids_in_headers(registry: RegistryProcess, client: SchemaRegistryClient)
     assert only.errors[1] == "it has no header __value_schema_id, where its schema's id is expected"
     assert only.values[0].as_py() == {"id": 7, "note": None}
     in_payload = plan_format(options(registry, FormatName.AVRO, id=IdPlace.PAYLOAD), "value", ("in-headers",))
-    assert not in_payload.needs_headers
+    assert not in_payload.options.needs_headers
     guid_first = decoder(in_payload).decode(binary(guid + data, guid + data))
     assert [row["id"] for row in guid_first.values.to_pylist()] == [7, 7]
 

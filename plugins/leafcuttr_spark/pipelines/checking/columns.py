@@ -66,7 +66,7 @@ def check_columns(pipeline: Pipeline, sources: SourceColumns | None = None) -> C
         _check_source(source, columns, wrong)
         checked.frames[name] = columns
     for step in pipeline.steps:
-        made = _of_step(step, checked, pipeline)
+        made = _of_step(step, checked)
         for name in step.frames:
             checked.frames.setdefault(name, made)
     for name, sink in pipeline.sinks.items():
@@ -88,7 +88,7 @@ def _check_source(source: Source, columns: Columns, wrong: Wrong) -> None:
             _there(name, columns, "table.key", wrong)
 
 
-def _of_step(step: Step, checked: Checked, pipeline: Pipeline) -> Columns:
+def _of_step(step: Step, checked: Checked) -> Columns:
     inputs = [checked.frames.get(name, UNKNOWN) for name in step.inputs]
     wrong = checked.wrong_at(step.line, step.part)
     if not inputs and op.takes_from(step.operation):
@@ -436,11 +436,8 @@ def value_without(target: TopicTarget) -> list[str]:
     if target.key is not None:
         gone += target.key.columns
         # A key that is one column is not in the value either.
-        tree = (
-            expressions.tree_of(target.key.expression or "", lambda what: None)
-            if target.key.expression
-            else None
-        )
+        text = target.key.expression
+        tree = expressions.tree_of(text, lambda what: None) if text else None
         if tree is not None and type(tree).__name__ == "Column":
             gone.append(tree.name)
     return gone

@@ -44,7 +44,6 @@ class OperationKey(NamedTuple):
     """Of what the kind has read."""
     example: str
     """A whole step."""
-    stateful: bool = False
 
 
 def _part(
@@ -423,7 +422,6 @@ OPERATIONS: Final = (
         "Rows of a key, and of a window, make one. Keys beside these are names of columns with aggregate expressions.",
         lambda made: made,
         "- aggregate: {by: [region], window: {tumbling: 1m}, total: sum(amount), orders: count(*)}",
-        stateful=True,
     ),
     OperationKey(
         "count",
@@ -440,7 +438,6 @@ OPERATIONS: Final = (
         "How many rows a key has.",
         lambda made: made,
         "- count: {by: [customer], window: {session: 30m}}",
-        stateful=True,
     ),
     OperationKey(
         "reduce",
@@ -460,7 +457,6 @@ OPERATIONS: Final = (
         "For each key one of its rows, whole.",
         lambda made: made,
         "- reduce: {by: [customer], with: max_by(amount)}",
-        stateful=True,
     ),
     OperationKey(
         "deduplicate",
@@ -476,7 +472,6 @@ OPERATIONS: Final = (
         "The first row of each key; later ones are dropped.",
         lambda made: made,
         "- deduplicate: {by: [id], within: 1h}",
-        stateful=True,
     ),
     OperationKey(
         "join",
@@ -499,7 +494,6 @@ OPERATIONS: Final = (
         "Rows of two streams that have the same key, at times that are close. Both streams need a watermark.",
         lambda made: made,
         "- join: {with: payments, on: [id], within: 10m}",
-        stateful=True,
     ),
     OperationKey(
         "lookup",
@@ -517,7 +511,6 @@ OPERATIONS: Final = (
         "Rows with the row of a table for their key. Each row of a stream sees the table as it was at the row's time.",
         lambda made: made,
         "- lookup: {table: customers, on: {customer: id}, kind: left}",
-        stateful=True,
     ),
     OperationKey(
         "process",
@@ -542,7 +535,6 @@ OPERATIONS: Final = (
         "State and timers of your own, by Spark's `transformWithState`.",
         lambda made: made,
         '- process: {class: "mypackage.state:Counter", by: [id], output: {id: string, n: bigint}}',
-        stateful=True,
     ),
 )
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}

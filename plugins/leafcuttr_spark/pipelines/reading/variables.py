@@ -71,11 +71,9 @@ class Variables:
             if not colon:
                 self._values[name] = self._declared(name)
             elif kind == "env":
-                self._values[name] = self._secret(
-                    name, os.environ.get(rest), f"the environment has no {rest}"
-                )
+                self._values[name] = self._secret(os.environ.get(rest), f"the environment has no {rest}")
             elif kind == "file":
-                self._values[name] = self._secret(name, *self._read(rest))
+                self._values[name] = self._secret(*self._read(rest))
             else:
                 raise VariableError(
                     f"${{{name}}} is no variable; allowed: ${{NAME}}, ${{env:NAME}}, ${{file:PATH}}"
@@ -101,7 +99,7 @@ class Variables:
         finally:
             self._filling.pop()
 
-    def _secret(self, name: str, value: str | None, why: str) -> str:
+    def _secret(self, value: str | None, why: str) -> str:
         if value is None:
             if self._needs_secrets:
                 raise VariableError(why)
