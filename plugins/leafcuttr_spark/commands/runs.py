@@ -105,9 +105,9 @@ def _found(place: PipelinePlace) -> dict[str, Any] | None:
     import socket
 
     from leafcuttr_spark.operating.checkpoint import Checkpoint, read_checkpoint
-    from leafcuttr_spark.operating.status import is_alive, read_status
+    from leafcuttr_spark.operating.status import STATUS, is_alive, read_status
 
-    last = read_status(place.own / "status.json")
+    last = read_status(place.own / STATUS)
     there = read_checkpoint(place.local) if place.local is not None else Checkpoint("")
     if last is None and not there.has_begun:
         return None

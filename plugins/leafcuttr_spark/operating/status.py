@@ -12,6 +12,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Final, get_args, get_type_hints
 
+STATUS: Final = "status.json"
+"""The name of its file, in the folder with what runs keep beside the checkpoint."""
 _MOST: Final = 1 << 20
 """Bytes of a file that is read."""
 

@@ -31,7 +31,7 @@ from leafcuttr_spark.operating.lag import oldest_ms
 from leafcuttr_spark.operating.monitor import RunMonitor
 from leafcuttr_spark.operating.places import checkpoint_of, local_path, own_folder
 from leafcuttr_spark.operating.starting import START, EditError, begun_at, check_edit, locked, read_start
-from leafcuttr_spark.operating.status import RunState, RunStatus
+from leafcuttr_spark.operating.status import STATUS, RunState, RunStatus
 from leafcuttr_spark.options import OptionError
 from leafcuttr_spark.pipelines.errors import (
     DeadLetterLimitError,
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.types import TopicPartition
 
 LOGGER: Final = logging.getLogger("leafcuttr.spark")
-
-STATUS: Final = "status.json"
 
 _EXPECTED: Final = (OptionError, PipelineFaultsError, PipelineError, PluginError, BrokerError, OSError)
 _SHORT: Final = {"request.timeout.ms": "3000", "default.api.timeout.ms": "3000"}
