@@ -1,5 +1,6 @@
 """What the keys or the values of a topic are, as options say it. Files are read here, so that tasks have the texts."""
 
+import errno
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -167,6 +168,19 @@ def read_format(values: Values, part: str, registry: Mapping[str, str]) -> Forma
     return options
 
 
+class LargeSchemaError(OSError):
+    """The file of a schema has more than `LARGEST_FILE` bytes."""
+
+
+def read_schema_file(path: Path) -> bytes:
+    """At most `LARGEST_FILE` bytes. Raises LargeSchemaError, and OSError where it cannot be read."""
+    with path.open("rb") as file:
+        data = file.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
+        raise LargeSchemaError(errno.EFBIG, f"it is larger than {LARGEST_FILE} bytes")
+    return data
+
+
 def schema_of(option: str, text: str) -> bytes:
     """The schema that an option gives: as text, or as the path of a file. Raises OptionError."""
     # A path has neither lines nor what every schema has.
@@ -174,9 +188,11 @@ def schema_of(option: str, text: str) -> bytes:
         return text.encode()
     path = Path(text).expanduser()
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise OptionError(f"the option {option} names {text}, which is larger than {LARGEST_FILE} bytes")
-        return path.read_bytes()
+        return read_schema_file(path)
+    except LargeSchemaError:
+        raise OptionError(
+            f"the option {option} names {text}, which is larger than {LARGEST_FILE} bytes"
+        ) from None
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise OptionError(f"the option {option} names the file {text}, which cannot be read: {why}") from None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions as f
 
-from leafcuttr_spark.formats.options import FormatName, FormatOptions, IdPlace
+from leafcuttr_spark.formats.options import FormatName, FormatOptions, IdPlace, read_schema_file
 from leafcuttr_spark.options import OptionError
 from leafcuttr_spark.pipelines.errors import PipelineError, PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Encoding, Pipeline, TopicTarget
@@ -64,7 +64,7 @@ def _options(how: Encoding, pipeline: Pipeline) -> FormatOptions:
     if how.schema is not None:
         path = pipeline.folder / how.schema
         try:
-            schema = path.read_bytes()
+            schema = read_schema_file(path)
         except OSError as error:
             raise OptionError(f"the schema {path} cannot be read: {error.strerror}") from None
     return FormatOptions(

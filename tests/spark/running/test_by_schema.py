@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,10 @@ from confluent_kafka.schema_registry import SchemaRegistryClient, dual_schema_id
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from leafcuttr_spark.formats import options
+from leafcuttr_spark.options import OptionError
 from leafcuttr_spark.pipelines.errors import PipelineError
-from leafcuttr_spark.pipelines.model import DeadLetters, Decoding, Encoding, Step, Table
+from leafcuttr_spark.pipelines.model import DeadLetters, Decoding, Encoding, Pipeline, Step, Table
 from leafcuttr_spark.pipelines.operations import Map
 from spark.running.pipes import fill, key_as, pipeline, records, run, sink, source
 from support import librdkafka
@@ -31,6 +34,19 @@ STRICT = json.dumps(
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryProcess]:
     with running_registry(tmp_path_factory.mktemp("registry")) as found:
         yield found
+
+
+def test_a_schema_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    from leafcuttr_spark.running.by_schema import _options
+
+    (tmp_path / "s.avsc").write_text(STRICT)
+    strict, pipe = Encoding("avro", schema=Path("s.avsc")), Pipeline("p", {}, file=tmp_path / "p.yaml")
+    assert _options(strict, pipe).schema == STRICT.encode()
+    monkeypatch.setattr(options, "LARGEST_FILE", len(STRICT) - 1)
+    said = f"the schema {tmp_path / 's.avsc'} cannot be read: it is larger than {len(STRICT) - 1} bytes"
+    with pytest.raises(OptionError, match=re.escape(said)):
+        _options(strict, pipe)
 
 
 @pytest.mark.parametrize("via", ["leafcuttr", "kafka"])

@@ -135,15 +135,6 @@ def within(key: str, wrong: Wrong) -> Wrong:
     return lambda what: wrong(f"{key}{'.' if _PATH.match(what) else ': '}{what}")
 
 
-def ddl(text: str, key: str, wrong: Wrong) -> Columns:
-    """The columns of DDL; unknown ones where it is wrong."""
-    try:
-        return Columns(types.parse_ddl(text))
-    except types.DdlError as error:
-        wrong(f"{key}: {error}")
-        return UNKNOWN
-
-
 # Without state
 
 
@@ -284,7 +275,9 @@ def _sql(operation: op.Sql, inputs: Sequence[Columns], wrong: Wrong) -> Columns:
 
 
 def _function(operation: op.PythonFunction | op.Apply, inputs: Sequence[Columns], wrong: Wrong) -> Columns:
-    return UNKNOWN if operation.columns is None else ddl(operation.columns, "python.columns", wrong)
+    return (
+        UNKNOWN if operation.columns is None else expressions.ddl(operation.columns, "python.columns", wrong)
+    )
 
 
 def _transform(operation: op.Transform, inputs: Sequence[Columns], wrong: Wrong) -> Columns:
@@ -378,7 +371,7 @@ def _joined(on: Mapping[str, str], other: str, inputs: Sequence[Columns], wrong:
 
 def _process(operation: op.Process, inputs: Sequence[Columns], wrong: Wrong) -> Columns:
     _all_there(operation.by, inputs[0], "process.by", wrong)
-    return ddl(operation.output, "process.output", wrong)
+    return expressions.ddl(operation.output, "process.output", wrong)
 
 
 RULES: Final[Mapping[type[Any], Callable[[Any, Sequence[Columns], Wrong], Columns]]] = {

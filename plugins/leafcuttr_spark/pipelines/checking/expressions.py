@@ -19,6 +19,7 @@ from leafcuttr_spark.pipelines.checking.types import (
     WHOLE_NUMBERS,
     DdlError,
     SqlType,
+    parse_ddl,
     parse_type,
 )
 from leafcuttr_spark.pipelines.reading.variables import nearest
@@ -81,6 +82,15 @@ class Columns:
         """What to say of a column that is not there."""
         there = ", ".join(self.names[:30]) + (", ..." if len(self.items) > 30 else "")
         return f"there is no column {name[:60]}{nearest(name, self.names)}; there are {there or 'none'}"
+
+
+def ddl(text: str, key: str, wrong: Wrong) -> Columns:
+    """The columns of DDL; unknown ones where it is wrong."""
+    try:
+        return Columns(parse_ddl(text))
+    except DdlError as error:
+        wrong(f"{key}: {error}")
+        return Columns(is_open=True)
 
 
 def tree_of(text: str, wrong: Wrong) -> Any:

@@ -6,9 +6,17 @@ A registry that does not answer within seconds, or has no schema yet, is noted: 
 from pathlib import Path
 from typing import Final
 
-from leafcuttr_spark.pipelines.checking import types
+from leafcuttr_spark.formats.options import (
+    LARGEST_FILE,
+    FormatName,
+    FormatOptions,
+    LargeSchemaError,
+    read_schema_file,
+)
+from leafcuttr_spark.options import OptionError
+from leafcuttr_spark.pipelines.checking import expressions, types
 from leafcuttr_spark.pipelines.checking.expressions import Columns, Wrong
-from leafcuttr_spark.pipelines.checking.types import DdlError, SqlType, parse_ddl, parse_type
+from leafcuttr_spark.pipelines.checking.types import DdlError, SqlType, parse_type
 from leafcuttr_spark.pipelines.model import RECORD_TIME, Decoding, FileOrigin, Pipeline, Source, TopicOrigin
 
 _PARTS: Final = {
@@ -20,8 +28,6 @@ _PARTS: Final = {
     "headers": types.HEADERS,
 }
 """Types of the parts of a record, as the data source has them."""
-_LARGEST: Final = 16 << 20
-"""Bytes of a schema."""
 _SOON: Final = {
     "schema.registry.http.connect.timeout.ms": "3000",
     "schema.registry.http.read.timeout.ms": "5000",
@@ -49,7 +55,7 @@ def _of_files(origin: FileOrigin, wrong: Wrong) -> Columns:
         return Columns((("value", types.STRING),))
     if origin.schema is None:
         return Columns(is_open=True)
-    return _ddl(origin.schema, "file.schema", wrong)
+    return expressions.ddl(origin.schema, "file.schema", wrong)
 
 
 def _of_key(origin: TopicOrigin, schemas: "_Schemas") -> list[tuple[str, SqlType | None]]:
@@ -82,7 +88,7 @@ class _Schemas:
     def type_of(self, decoding: Decoding, part: str) -> SqlType | None:
         """None where it cannot be known."""
         if decoding.columns is not None:
-            columns = _ddl(decoding.columns, f"{part}.columns", self._wrong)
+            columns = expressions.ddl(decoding.columns, f"{part}.columns", self._wrong)
             return None if columns.is_open else SqlType("struct", columns.items)
         schema = None
         if decoding.schema is not None:
@@ -95,22 +101,17 @@ class _Schemas:
 
     def _read(self, path: Path, part: str) -> bytes | None:
         try:
-            with path.open("rb") as opened:
-                data = opened.read(_LARGEST + 1)
+            return read_schema_file(path)
+        except LargeSchemaError:
+            self._wrong(f"{part}.schema: {path} is larger than {LARGEST_FILE >> 20} MiB")
         except OSError as error:
             self._wrong(f"{part}.schema: {path}: {error.strerror}")
-            return None
-        if len(data) > _LARGEST:
-            self._wrong(f"{part}.schema: {path} is larger than {_LARGEST >> 20} MiB")
-            return None
-        return data
+        return None
 
     def _planned(self, decoding: Decoding, part: str, schema: bytes | None) -> SqlType | None:
         try:
             from leafcuttr_spark.formats.decoding import plan_format
-            from leafcuttr_spark.formats.options import FormatName, FormatOptions
             from leafcuttr_spark.formats.types import ddl
-            from leafcuttr_spark.options import OptionError
         except ImportError:
             return None  # numpy and pyarrow are of the extra; what needs no schema is checked without them
         options = FormatOptions(
@@ -133,11 +134,3 @@ class _Schemas:
 def _one_line(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 300 else f"{line[:297]}..."
-
-
-def _ddl(text: str, key: str, wrong: Wrong) -> Columns:
-    try:
-        return Columns(parse_ddl(text))
-    except DdlError as error:
-        wrong(f"{key}: {error}")
-        return Columns(is_open=True)

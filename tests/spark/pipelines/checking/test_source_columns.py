@@ -81,6 +81,14 @@ def test_a_file_that_is_no_schema(data: bytes | None, said: str, tmp_path: Path)
     assert "\n" not in what and len(what) < 400
 
 
+def test_a_file_that_is_too_large(tmp_path: Path) -> None:
+    with (tmp_path / "a.avsc").open("wb") as file:
+        file.truncate((16 << 20) + 1)
+    columns, faults = of("{topic: a, value: {format: avro, schema: a.avsc}}", tmp_path)
+    assert columns == "key binary, ..."
+    assert faults == [(f"value.schema: {tmp_path / 'a.avsc'} is larger than 16 MiB", False)]
+
+
 def test_a_registry(registry: RegistryProcess, tmp_path: Path) -> None:
     found = of("{topic: a, value: avro}", tmp_path, registry=registry.url)
     assert found == ("key binary, id string, amount double, at timestamp, items array<int>", [])
