@@ -223,8 +223,7 @@ class BatchSender:
                     self._send(node)
                     continue
                 self._settle(sent, *answer)
-                self._send_for(sent.batches.keys())
-                self._send(node)
+                self._send_for(sent.batches.keys(), node)
                 self._change()
         finally:
             del self._leaders[node]
@@ -263,10 +262,10 @@ class BatchSender:
         )
         return min(ends, default=float("inf"))
 
-    def _send_for(self, partitions: Collection[TopicPartition]) -> None:
-        """Send what these have, as far as their leaders are known."""
+    def _send_for(self, partitions: Collection[TopicPartition], *more: int) -> None:
+        """Send what these have, as far as their leaders are known, and what `more` leaders have."""
         led, leaders = self._led, self._leaders
-        nodes = {led[tp].node if tp in led else _UNKNOWN for tp in partitions}
+        nodes = {*more, *(led[tp].node if tp in led else _UNKNOWN for tp in partitions)}
         if self._rests or not nodes <= leaders.keys():
             self._want()
         for node in nodes & leaders.keys():
