@@ -13,7 +13,7 @@ from leafcuttr.errors import BrokerError, ErrorCode, RequestTimedOut
 
 T = TypeVar("T")
 _JITTER: Final = 0.2
-MARKERS_S: Final = 0.02
+_MARKERS_S: Final = 0.02
 """The pause while a transaction's markers are being written, which is soon over."""
 
 
@@ -30,11 +30,12 @@ class RetryPauses:
         """It worked."""
         self._failures = 0
 
-    def next_s(self) -> float:
-        """How long to wait now."""
+    def next_s(self, code: int = ErrorCode.NONE) -> float:
+        """How long to wait now, after an answer with this code or after none."""
         pause = min(self._first * 2.0 ** min(self._failures, 30), self._most)
         self._failures += 1
-        return pause * random.uniform(1 - _JITTER, 1 + _JITTER)
+        pause *= random.uniform(1 - _JITTER, 1 + _JITTER)
+        return min(pause, _MARKERS_S) if code == ErrorCode.CONCURRENT_TRANSACTIONS else pause
 
     async def wait(self) -> None:
         await trio.sleep(self.next_s())
@@ -65,9 +66,7 @@ async def until_answered(
             passes = error.passes
         except BrokerError as error:
             last, passes = error, error.code in passing
-        pause = backoff.next_s()
-        if last.code is ErrorCode.CONCURRENT_TRANSACTIONS:
-            pause = min(pause, MARKERS_S)
+        pause = backoff.next_s(last.code)
         if not passes or trio.current_time() + pause >= deadline:
             raise last
         await trio.sleep(pause)

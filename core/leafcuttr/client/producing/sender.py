@@ -22,7 +22,7 @@ from leafcuttr.client.errors import ClientError
 from leafcuttr.client.leaders import Led, look_up
 from leafcuttr.client.producing.lane import Call, Lane, Outgoing
 from leafcuttr.client.producing.stamp import ProducerIdentity, fit, stamped
-from leafcuttr.client.retrying import MARKERS_S, RetryPauses
+from leafcuttr.client.retrying import RetryPauses
 from leafcuttr.errors import BrokerError, ErrorCode, RequestTimedOut
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.messages.produce import (
@@ -350,10 +350,7 @@ class BatchSender:
             return
         if tp not in self._backoffs:
             self._backoffs[tp] = RetryPauses(self._settings)
-        pause = self._backoffs[tp].next_s()
-        if code == ErrorCode.CONCURRENT_TRANSACTIONS:
-            pause = min(pause, MARKERS_S)
-        self._rested[tp] = now + pause
+        self._rested[tp] = now + self._backoffs[tp].next_s(code)
 
     def _produce(self, batches: Mapping[TopicPartition, Outgoing]) -> tuple[ProduceRequest, int]:
         topics: dict[str, list[PartitionProduceData]] = {}
