@@ -24,6 +24,7 @@ from leafcuttr.client.links import Link, Links
 from leafcuttr.client.protocol import VersionRanges, api_of
 from leafcuttr.client.settings import ClientSettings, HostPort
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.runtime.block_nursery import open_block_nursery
 from leafcuttr.wire.api import Api, ApiKey
 from leafcuttr.wire.messages.find_coordinator import FindCoordinatorRequest
 from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -42,18 +43,13 @@ async def open_cluster(settings: ClientSettings, *, clock: Clock) -> "AsyncItera
 
     Where it is cancelled from outside, connections last as long as the body: what that does before it ends, to leave a
     group or to abort a transaction, needs them."""
-    raised: BaseException | None = None
     kept = _KeptNursery()
-    async with trio.open_nursery() as nursery:
+    async with open_block_nursery() as nursery:
         nursery.start_soon(kept.run)
         try:
             yield RemoteCluster(settings, clock, await kept.opened())
-        except BaseException as error:
-            raised = error
         finally:
             kept.scope.cancel()
-    if raised is not None:
-        raise raised
 
 
 class _KeptNursery:
