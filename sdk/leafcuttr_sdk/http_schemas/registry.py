@@ -100,7 +100,10 @@ class HttpRegistry:
             if self._memory.is_missing(key, subject, time.monotonic()):
                 raise SchemaNotFoundError(f"Schema {key} not found")
             try:
-                found = self._by_id(key, subject) if isinstance(key, int) else self._by_guid(key, subject)
+                if isinstance(key, int):
+                    found = self._by_id(key, subject, fetchMaxId="false")
+                else:
+                    found = self._by_guid(key, subject)
             except SchemaNotFoundError:
                 self._memory.lacks(key, subject, time.monotonic())
                 raise
@@ -174,15 +177,13 @@ class HttpRegistry:
         """The text of a schema in another form: of Protobuf `serialized`, base64 of its descriptor. Where the registry
         has no such form, it is the text as it was registered. Not remembered. Raises SchemaNotFoundError,
         SchemaProviderError."""
-        query = {"format": how} | ({} if subject is None else {"subject": subject})
-        body, address = self._request("GET", f"/schemas/ids/{id}?{urlencode(query)}")
-        given = {**_mapping(body), "id": id} if isinstance(body, dict) else body
-        return self._told(answers.schema, given, address).text
+        return self._by_id(id, subject, format=how).text
 
     # --- how ------------------------------------------------------------------------------------------------
 
-    def _by_id(self, id: int, subject: str | None) -> RegisteredSchema:
-        query = {"fetchMaxId": "false"} | ({} if subject is None else {"subject": subject})
+    def _by_id(self, id: int, subject: str | None, **query: str) -> RegisteredSchema:
+        if subject is not None:
+            query["subject"] = subject
         body, address = self._request("GET", f"/schemas/ids/{id}?{urlencode(query)}")
         # What the answer calls the id is the subject's, where it has one.
         return self._told(
