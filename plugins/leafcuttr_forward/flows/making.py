@@ -219,12 +219,13 @@ class Maker:
         self, read: "PeerRead", portion: Portion, route: "Route", target: TopicPartition, *, checks: bool
     ) -> None:
         """The CRC of a batch that passes whole is checked by what stamps it anew, or by the target; here only if
-        `checks`, to find the batch at fault."""
+        `checks`, to find the batch at fault, and where the digest is made of its last record."""
         import trio
 
         chosen, limit, first, until = self._codec, route.limit, portion.first, portion.next
         small: list[Batch] = []
         last: Batch | None = None
+        unchecked = False
         for index, batch in enumerate(self._batches(read, portion)):
             if index % _TURN == _TURN - 1:
                 await trio.lowlevel.checkpoint()
@@ -233,22 +234,24 @@ class Maker:
             size = length + LOG_OVERHEAD
             fits = size <= limit and (chosen is None or attributes & CODEC_MASK == chosen)
             whole = count == delta + 1 and not attributes & LOG_APPEND_TIME
-            if fits and whole and base_offset >= first and base_offset + delta < until:
-                if count > SMALL_RECORDS or size > SMALL_BYTES:
-                    if checks:
-                        _check(batch, portion)
-                    if small:
-                        self._join(small, portion, target, limit)
-                    portion.add_whole(target, batch)
-                else:
-                    _check(batch, portion)
-                    small.append(batch)
-            else:
+            passes = fits and whole and base_offset >= first and base_offset + delta < until
+            is_small = count <= SMALL_RECORDS and size <= SMALL_BYTES
+            unchecked = passes and not is_small and not checks
+            if not unchecked:
                 _check(batch, portion)
+            if not passes:
                 self._join(small, portion, target, limit)
                 self._anew([batch], portion, target, limit)
+            elif is_small:
+                small.append(batch)
+            else:
+                if small:
+                    self._join(small, portion, target, limit)
+                portion.add_whole(target, batch)
         self._join(small, portion, target, limit)
         if last is not None:
+            if unchecked and self._with_digest:
+                _check(last, portion)
             self._remember(last, portion)
 
     def _batches(self, read: "PeerRead", portion: Portion) -> "Sequence[Batch]":
@@ -311,7 +314,6 @@ class Maker:
         if not self._with_digest and is_whole(batch.header) and batch.header.next_offset <= portion.next:
             portion.last = batch.header.last_offset
             return
-        _check(batch, portion)
         last: Tail | None = None
         for tail in tails(batch):
             if tail.offset < portion.next:

@@ -10,12 +10,14 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leafcuttr_forward.flows import making
 from leafcuttr_forward.flows.errors import FlowStopped, NotReadyYet, PoisonRecord
 from leafcuttr_forward.flows.making import Maker, Portion
 from leafcuttr_forward.flows.routes import Route
 from leafcuttr_sdk.batches import BatchHeader, batches_in, partition_of
+from leafcuttr_sdk.batches.checksum import crc32c
 from leafcuttr_sdk.batches.compression import Codec
-from leafcuttr_sdk.batches.header import CONTROL, HEADER, seal
+from leafcuttr_sdk.batches.header import ATTRIBUTES_AT, CONTROL, HEADER, seal
 from leafcuttr_sdk.errors import CorruptMessage, InvalidTopic, PluginError
 from leafcuttr_sdk.filters import DROP, DeadLetter, FilterFailure, NotReady, Routed
 from leafcuttr_sdk.peers import PeerRead
@@ -299,6 +301,41 @@ def test_the_crc_of_what_is_taken_apart_is_checked(one: Stored, position: int, o
     with pytest.raises(PoisonRecord) as raised:
         made(read_of([broken(one)]), position, **options)
     assert (raised.value.offset, raised.value.broken) == (position, True)
+
+
+@pytest.mark.parametrize(
+    ("records", "position", "until", "options"),
+    [
+        (3, 0, None, {}),
+        (20, 5, None, {}),
+        (20, 0, 40, {}),
+        (20, 0, 30, {}),
+        (20, 0, None, {"compression": "gzip"}),
+        (20, 0, None, {"filters": ["f"], "make_chain": keeping}),
+    ],
+)
+def test_no_crc_is_checked_twice(
+    records: int, position: int, until: int | None, options: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[int] = []
+    monkeypatch.setattr(making, "crc32c", lambda data: checked.append(len(data)) or crc32c(data))
+    read = read_of([stored(some(records)), stored(some(records + 1), base=records)])
+    made(read, position, until, with_digest=True, **options)
+    lengths = [len(batch.data) - ATTRIBUTES_AT for batch in batches_in(read.data)]
+    assert checked == lengths
+
+
+def test_where_only_the_last_record_is_needed_only_its_batch_is_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checked: list[int] = []
+    monkeypatch.setattr(making, "crc32c", lambda data: checked.append(len(data)) or crc32c(data))
+    read = read_of([stored(some(20)), stored(some(21), base=20)])
+    made(read)
+    assert checked == []
+    made(read, with_digest=True)
+    *_, last = batches_in(read.data)
+    assert checked == [len(last.data) - ATTRIBUTES_AT]
 
 
 def test_records_that_cannot_be_taken_apart_are_a_poison() -> None:
