@@ -16,8 +16,6 @@ from leafcuttr.client.claim import ClaimState
 from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.api import ApiKey
 from leafcuttr.wire.claim_protocol import HOLDS, PROTOCOL_NAME, PROTOCOL_TYPE, WAITS
-from leafcuttr.wire.messages.find_coordinator import Coordinator as FoundCoordinator
-from leafcuttr.wire.messages.find_coordinator import FindCoordinatorResponse
 from leafcuttr.wire.messages.heartbeat import HeartbeatResponse
 from leafcuttr.wire.messages.join_group import JoinGroupResponse
 from leafcuttr.wire.messages.leave_group import LeaveGroupResponse
@@ -27,7 +25,7 @@ from leafcuttr_sdk.peers import Peer, PeerClaim
 from support.broker_process import running_broker
 from support.cutting_proxy import CuttingProxy
 from support.remote_peers import peer_at
-from support.scripted_broker import Call, ScriptedBroker, metadata
+from support.scripted_broker import ScriptedBroker, coordinator, metadata
 from support.waiting import eventually, within
 
 CANNOT = "cannot be confirmed"
@@ -128,7 +126,7 @@ class Coordinator:
         broker = ScriptedBroker(
             {
                 ApiKey.METADATA: lambda call: metadata(call.broker),
-                ApiKey.FIND_COORDINATOR: self._found,
+                ApiKey.FIND_COORDINATOR: lambda call: coordinator(call, self.find),
                 ApiKey.JOIN_GROUP: lambda _: JoinGroupResponse(
                     error_code=self.join,
                     generation_id=1,
@@ -147,19 +145,6 @@ class Coordinator:
         )
         await broker.start(nursery)
         return broker
-
-    def _found(self, call: Call) -> FindCoordinatorResponse:
-        return FindCoordinatorResponse(
-            coordinators=[
-                FoundCoordinator(
-                    key=call.request.coordinator_keys[0],
-                    error_code=self.find,
-                    node_id=-1 if self.find else call.broker.node,
-                    host="" if self.find else "127.0.0.1",
-                    port=-1 if self.find else call.broker.port,
-                )
-            ]
-        )
 
 
 @pytest.mark.parametrize("where", ["find", "join", "sync"])

@@ -27,12 +27,12 @@ from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
 from leafcuttr.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from leafcuttr.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from leafcuttr.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from leafcuttr.wire.messages.find_coordinator import FindCoordinatorResponse
 from leafcuttr.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from leafcuttr.wire.messages.metadata import MetadataRequest
 from leafcuttr_sdk.types import TopicPartition
 from support.sasl_server import SaslServer
-from support.scripted_broker import HANG_UP, Call, Script, ScriptedBroker, metadata
+from support.scripted_broker import HANG_UP, Call, Script, ScriptedBroker, coordinator, metadata
 from support.waiting import free_port
 
 Serve = Callable[..., Awaitable[Broker]]
@@ -326,22 +326,13 @@ async def test_a_request_that_is_not_answered_is_trouble_until_one_is(
 async def test_coordinators(nursery: trio.Nursery, autojump_clock: trio.testing.MockClock) -> None:
     codes = [15, 16, 0, 15, 0]
     brokers = list[ScriptedBroker]()
-
-    def find(call: Call) -> Any:
-        code = codes.pop(0)
-        return FindCoordinatorResponse(
-            coordinators=[
-                Coordinator(
-                    key=call.request.coordinator_keys[0],
-                    error_code=code,
-                    node_id=-1 if code else 2,
-                    host="" if code else "127.0.0.1",
-                    port=-1 if code else brokers[1].port,
-                )
-            ]
-        )
-
-    brokers += await cluster_of(nursery, 2, lambda node: {ApiKey.FIND_COORDINATOR: find})
+    brokers += await cluster_of(
+        nursery,
+        2,
+        lambda node: {
+            ApiKey.FIND_COORDINATOR: lambda call: coordinator(call, codes.pop(0), broker=brokers[1])
+        },
+    )
     async with opened(brokers[:1]) as cluster:
         assert await cluster.coordinator(CoordinatorKind.TRANSACTION, "x") == 2
         assert await cluster.coordinator(CoordinatorKind.TRANSACTION, "x") == 2
@@ -363,15 +354,7 @@ async def test_a_coordinator_that_is_not_found_in_time_costs_no_connection(nurse
     [broker] = await cluster_of(
         nursery,
         1,
-        lambda node: {
-            ApiKey.FIND_COORDINATOR: lambda call: FindCoordinatorResponse(
-                coordinators=[
-                    Coordinator(
-                        key=call.request.coordinator_keys[0], error_code=15, node_id=-1, host="", port=-1
-                    )
-                ]
-            )
-        },
+        lambda node: {ApiKey.FIND_COORDINATOR: lambda call: coordinator(call, error=15)},
     )
     # An answer comes at once and one after the pause; another pause would leave no time for its answer.
     async with opened([broker], **{"retry.backoff.ms": "1000"}) as cluster:

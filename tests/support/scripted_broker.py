@@ -23,6 +23,7 @@ from leafcuttr.wire.api import APIS, Api, ApiKey
 from leafcuttr.wire.client_apis import CLIENT_APIS
 from leafcuttr.wire.codec import decode, encode
 from leafcuttr.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from leafcuttr.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from leafcuttr.wire.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
@@ -175,6 +176,24 @@ def metadata(
             )
             for name, leaders in (topics or {}).items()
         ],
+    )
+
+
+def coordinator(
+    call: Call, error: int = 0, *, broker: ScriptedBroker | None = None
+) -> FindCoordinatorResponse:
+    """That it is this broker, by default the one that was called; with an error that there is none."""
+    found = broker or call.broker
+    return FindCoordinatorResponse(
+        coordinators=[
+            Coordinator(
+                key=call.request.coordinator_keys[0],
+                error_code=error,
+                node_id=-1 if error else found.node,
+                host="" if error else "127.0.0.1",
+                port=-1 if error else found.port,
+            )
+        ]
     )
 
 

@@ -14,7 +14,6 @@ from trio.testing import MockClock
 from leafcuttr.client import claim_outage
 from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.api import ApiKey
-from leafcuttr.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from leafcuttr.wire.messages.join_group import JoinGroupResponse
 from leafcuttr_forward.flows import control, flow
 from leafcuttr_forward.flows.positions import read_entries
@@ -32,7 +31,7 @@ from support.flows import (
     until_position,
     until_state,
 )
-from support.scripted_broker import ScriptedBroker, metadata
+from support.scripted_broker import ScriptedBroker, coordinator, metadata
 from support.waiting import eventually
 
 PARTITION = TopicPartition("orders", 0)
@@ -172,17 +171,7 @@ async def test_a_coordinator_that_is_away_is_no_other_process(
     target = ScriptedBroker(
         {
             ApiKey.METADATA: lambda call: metadata(call.broker),
-            ApiKey.FIND_COORDINATOR: lambda call: FindCoordinatorResponse(
-                coordinators=[
-                    Coordinator(
-                        key=call.request.coordinator_keys[0],
-                        node_id=call.broker.node,
-                        host="127.0.0.1",
-                        port=call.broker.port,
-                        error_code=0,
-                    )
-                ]
-            ),
+            ApiKey.FIND_COORDINATOR: coordinator,
             ApiKey.JOIN_GROUP: lambda _: refusing,
         }
     )
