@@ -249,6 +249,9 @@ class Peer(Protocol):
         dies is followed by another after `session_timeout_ms`, one that ends its context within a second or so. One
         that was lost is of no more use.
 
+        `on_wait` is called while it waits, any number of times: with None where another process has the name; with one
+        line of text, the reason, where the cluster cannot say who has it. Once the claim is held it is called no more.
+
         Raises, when it is entered, InvalidSessionTimeout, InvalidGroupId, and InconsistentGroupProtocol where a group
         of that name has other members."""
         ...
