@@ -112,7 +112,7 @@ def _all_wrong(data: pa.Array, type_: pa.DataType, line: str) -> Decoded:
 def pieces_of(message: Descriptor, type_: pa.DataType) -> Pieces:
     """Decodes data of this message."""
     parse: Any = message_factory.GetMessageClass(message).FromString
-    column = _struct(message, frozenset())
+    column = _struct(message, type_, frozenset())
 
     def slow(data: bytes) -> Any:
         found = parse(data)
@@ -126,13 +126,12 @@ def pieces_of(message: Descriptor, type_: pa.DataType) -> Pieces:
 # Columns of messages
 
 
-def _struct(message: Descriptor, open_: frozenset[str]) -> Column:
+def _struct(message: Descriptor, type_: pa.DataType, open_: frozenset[str]) -> Column:
     inside = open_ | {message.full_name}
-    columns = [(each.name, _column(each, inside)) for each in message.fields]
-    type_ = pa.struct([pa.field(name, made) for name, (made, _) in columns])
+    columns = [_column(each, of.type, inside) for each, of in zip(message.fields, type_, strict=True)]
 
     def build(messages: list[Any]) -> pa.Array:
-        arrays = [make(messages) for _, (_, make) in columns]
+        arrays = [make(messages) for make in columns]
         absent = [each is None for each in messages]
         mask = pa.array(absent, pa.bool_()) if any(absent) else None
         if not arrays:
@@ -142,9 +141,7 @@ def _struct(message: Descriptor, open_: frozenset[str]) -> Column:
     return build
 
 
-def _column(field: FieldDescriptor, open_: frozenset[str]) -> tuple[pa.DataType, Column]:
-    """The type of a field, and its column."""
-    type_ = schemas.field_type(field, open_)
+def _column(field: FieldDescriptor, type_: pa.DataType, open_: frozenset[str]) -> Column:
     name = field.name
     if (entry := schemas.map_entry(field)) is not None:
         key, value = _value(entry["key"], open_), _value(entry["value"], open_)
@@ -156,7 +153,7 @@ def _column(field: FieldDescriptor, open_: frozenset[str]) -> tuple[pa.DataType,
             ]
             return pa.array(made, type_)
 
-        return type_, maps
+        return maps
     one_value = _value(field, open_)
     if schemas.is_repeated(field):
 
@@ -164,16 +161,16 @@ def _column(field: FieldDescriptor, open_: frozenset[str]) -> tuple[pa.DataType,
             made = [None if one is None else list(map(one_value, getattr(one, name))) for one in messages]
             return pa.array(made, type_)
 
-        return type_, lists
+        return lists
     if field.message_type is not None and pa.types.is_struct(type_):
-        inner = _struct(field.message_type, open_)
+        inner = _struct(field.message_type, type_, open_)
 
         def structs(messages: list[Any]) -> pa.Array:
             return inner(
                 [None if one is None or not one.HasField(name) else getattr(one, name) for one in messages]
             )
 
-        return type_, structs
+        return structs
     present = field.has_presence
 
     def leaves(messages: list[Any]) -> pa.Array:
@@ -183,7 +180,7 @@ def _column(field: FieldDescriptor, open_: frozenset[str]) -> tuple[pa.DataType,
         ]
         return pa.array(made, type_)
 
-    return type_, leaves
+    return leaves
 
 
 def _value(field: FieldDescriptor, open_: frozenset[str]) -> Value:

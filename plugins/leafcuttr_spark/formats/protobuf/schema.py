@@ -209,11 +209,6 @@ def arrow_type_of(message: Descriptor) -> pa.DataType:
     return _Reader().struct(message, frozenset(), 0)
 
 
-def field_type(field: FieldDescriptor, open_: frozenset[str]) -> pa.DataType:
-    """Of a field of a message that is within those that are open. Raises SchemaError."""
-    return _Reader().field(field, open_, 0)
-
-
 def field_type_of_one(field: FieldDescriptor) -> pa.DataType:
     """Of a field that is no message; of one value where it is repeated."""
     if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
