@@ -62,7 +62,7 @@ def _checked(file: str, variables: dict[str, str]) -> dict[str, Any]:
     from leafcuttr_spark.pipelines.errors import PipelineFaultsError
 
     try:
-        pipeline, notes = load_pipeline(file, variables, needs_secrets=False)
+        pipeline, notes, _ = load_pipeline(file, variables, needs_secrets=False)
     except PipelineFaultsError as error:
         return {
             "file": file,

@@ -8,8 +8,7 @@ import click
 from leafcuttr_sdk.cli import command_context
 
 if TYPE_CHECKING:
-    from leafcuttr_spark.pipelines.errors import Fault
-    from leafcuttr_spark.pipelines.model import Pipeline
+    from leafcuttr_spark.pipelines.checking.whole import Loaded
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,16 +49,18 @@ def need_packages(status: int = 1) -> None:
 
 
 def load(
-    file: str, variables: dict[str, str], *, needs_secrets: bool = True
-) -> "tuple[Pipeline, list[Fault]]":
-    """The pipeline of a file, checked, and notes. A file that is wrong ends the command with status 1 and a line for
-    each fault on standard error."""
+    file: str, variables: dict[str, str], *, needs_secrets: bool = True, with_registry: bool = True
+) -> "Loaded":
+    """The pipeline of a file, checked; without the registry, columns that only it knows are not. A file that is wrong
+    ends the command with status 1 and a line for each fault on standard error."""
     need_packages()
+    from leafcuttr_spark.pipelines.checking.source_columns import columns_without_registry, source_columns
     from leafcuttr_spark.pipelines.checking.whole import load_pipeline
     from leafcuttr_spark.pipelines.errors import PipelineFaultsError
 
     try:
-        return load_pipeline(file, variables, needs_secrets=needs_secrets)
+        sources = source_columns if with_registry else columns_without_registry
+        return load_pipeline(file, variables, needs_secrets=needs_secrets, sources=sources)
     except PipelineFaultsError as error:
         *others, last = [fault.text(error.file) for fault in error.faults]
         for line in others:

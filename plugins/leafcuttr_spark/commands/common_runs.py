@@ -23,6 +23,6 @@ def place_of(file: str, variables: dict[str, str], *, needs_secrets: bool = Fals
     """A file that is wrong ends the command."""
     from leafcuttr_spark.operating.places import checkpoint_of, local_path, own_folder
 
-    pipeline, _ = load(file, variables, needs_secrets=needs_secrets)
+    pipeline = load(file, variables, needs_secrets=needs_secrets, with_registry=False).pipeline
     checkpoint = checkpoint_of(pipeline)
     return PipelinePlace(pipeline, checkpoint, local_path(checkpoint), own_folder(checkpoint, pipeline.name))

@@ -149,7 +149,7 @@ def _letters(file: str, variables: dict[str, str]) -> "Iterator[tuple[BlockingPe
     from leafcuttr_sdk.blocking_peers import open_peer
 
     context = command_context()
-    pipeline, _ = load(file, variables)
+    pipeline = load(file, variables, with_registry=False).pipeline
     if pipeline.dead_letters is None:
         context.fail(f"{pipeline.name} has no dead letters: its file does not name a topic for them")
     letters = pipeline.dead_letters

@@ -28,10 +28,10 @@ def plan(file: str, variables: dict[str, str], mermaid: bool) -> None:
     context = command_context()
     if mermaid and context.as_json:
         raise click.UsageError("--json and --mermaid exclude each other")
-    pipeline, _ = load(file, variables, needs_secrets=False)
+    loaded = load(file, variables, needs_secrets=False)
     from leafcuttr_spark.pipelines import drawing
 
-    drawn = drawing.graph_of(pipeline)
+    drawn = drawing.graph_of(loaded.pipeline, loaded.frames)
     if context.as_json:
         context.print_json(drawing.as_json(drawn))
         return

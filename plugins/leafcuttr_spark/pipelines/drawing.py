@@ -36,9 +36,11 @@ class Box:
     """By frame: one, or those of the branches."""
 
 
-def graph_of(pipeline: Pipeline) -> list[Box]:
-    """In order: sources, steps, sinks, and the dead letters."""
-    known = columns_of(pipeline)
+def graph_of(pipeline: Pipeline, known: Mapping[str, Columns] | None = None) -> list[Box]:
+    """In order: sources, steps, sinks, and the dead letters. `known` are the columns of all frames, where they have
+    been worked out."""
+    if known is None:
+        known = columns_of(pipeline)
     hide = pipeline.secrets.hide
     boxes = [
         Box("source" if one.table is None else "table", name, hide(_source(one)), (), {name: known[name]})

@@ -20,6 +20,7 @@ from leafcuttr_spark.operating.history import History, Point
 from leafcuttr_spark.operating.starting import read_start
 from leafcuttr_spark.operating.status import RunState, RunStatus, write_status
 from leafcuttr_spark.pipelines.model import Start
+from support.http_registry import scripted_registry
 
 pytest.importorskip("yaml")
 pytest.importorskip("sqlglot")
@@ -331,6 +332,36 @@ def test_pipelines_of_a_broker(tmp_path: Path) -> None:
     done = ran("status", "--admin-server", address)
     assert done.exit_code == 1
     assert f"no broker answers at {address}: " in done.stderr
+
+
+# The registry
+
+
+@pytest.mark.parametrize(
+    ("words", "requests", "said"),
+    [
+        (("check", "FILE"), 1, "1 source, 1 step, 1 sink: nothing is wrong"),
+        (("plan", "FILE"), 1, "(value string)"),
+        (("status", "FILE"), 0, "orders has never run"),
+        (("stop", "FILE"), 0, "no run of the pipeline has its checkpoint"),
+        (("state", "FILE", "totals"), 0, "orders has never run"),
+        (("replay", "FILE", "--from", "earliest", "--prepare"), 0, "orders begins at earliest"),
+        (("dlq", "list", "FILE"), 0, "orders has no dead letters"),
+    ],
+    ids=["check", "plan", "status", "stop", "state", "replay", "dlq"],
+)
+def test_how_often_the_registry_is_requested(
+    with_step: Path, words: tuple[str, ...], requests: int, said: str
+) -> None:
+    """Once for the columns, where these matter."""
+    schema = {"type": "record", "name": "Order", "fields": [{"name": "value", "type": "string"}]}
+    latest = {"subject": "orders-value", "version": 1, "id": 1, "schema": json.dumps(schema)}
+    with scripted_registry(lambda _: (200, latest)) as registry:
+        text = with_step.read_text().replace("value: text", "value: avro")
+        with_step.write_text(f"{text}registry: {registry.url}\n")
+        done = ran(*(with_step if word == "FILE" else word for word in words))
+        assert registry.paths() == ["/subjects/orders-value/versions/latest"] * requests
+    assert said in done.output
 
 
 # State

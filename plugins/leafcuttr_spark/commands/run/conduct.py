@@ -137,7 +137,7 @@ def _read(options: RunOptions) -> Pipeline:
     from leafcuttr_spark.pipelines.checking.whole import load_pipeline
 
     try:
-        pipeline, notes = load_pipeline(str(options.file), dict(options.variables))
+        pipeline, notes, _ = load_pipeline(str(options.file), dict(options.variables))
     except PipelineFaultsError as error:
         raise RunFailure(Exit.WRONG, str(error)) from None
     for note in notes:

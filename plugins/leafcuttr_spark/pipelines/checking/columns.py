@@ -49,9 +49,9 @@ class Checked:
         return lambda what: self.faults.append(Fault(line, part, what, note))
 
 
-def columns_of(pipeline: Pipeline, sources: SourceColumns | None = None) -> dict[str, Columns]:
+def columns_of(pipeline: Pipeline) -> dict[str, Columns]:
     """The columns of all frames by name; of a frame that nothing is known of none, and open."""
-    return check_columns(pipeline, sources).frames
+    return check_columns(pipeline).frames
 
 
 def check_columns(pipeline: Pipeline, sources: SourceColumns | None = None) -> Checked:

@@ -3,6 +3,7 @@
 A registry that does not answer within seconds, or has no schema yet, is noted: the columns are unknown then.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -48,6 +49,13 @@ def source_columns(name: str, source: Source, pipeline: Pipeline, wrong: Wrong, 
     parts = [(column, _PARTS[part]) for column, part in origin.columns.items()]
     time = [(RECORD_TIME, types.TIMESTAMP)] if source.time is None and source.watermark_ms is not None else []
     return Columns((*key, *value.items, *parts, *time), value.is_open)
+
+
+def columns_without_registry(
+    name: str, source: Source, pipeline: Pipeline, wrong: Wrong, note: Wrong
+) -> Columns:
+    """The same, open where a registry has the schema: it gets no request."""
+    return source_columns(name, source, replace(pipeline, registry=None), wrong, note)
 
 
 def _of_files(origin: FileOrigin, wrong: Wrong) -> Columns:

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from leafcuttr_spark.pipelines.checking.columns import check_columns
+from leafcuttr_spark.pipelines.checking.columns import SourceColumns, check_columns
+from leafcuttr_spark.pipelines.checking.expressions import Columns
 from leafcuttr_spark.pipelines.checking.graph import check_graph
 from leafcuttr_spark.pipelines.errors import Fault, PipelineFaultsError
 from leafcuttr_spark.pipelines.model import Pipeline
@@ -12,12 +14,19 @@ from leafcuttr_spark.pipelines.reading.loading import read_pipeline
 
 def check_pipeline(pipeline: Pipeline) -> list[Fault]:
     """All faults and notes, in the order of lines, without secrets."""
-    found = [*check_graph(pipeline)]
+    return check_all(pipeline)[0]
+
+
+def check_all(
+    pipeline: Pipeline, sources: SourceColumns | None = None
+) -> tuple[list[Fault], Mapping[str, Columns]]:
+    """The same, and the columns of all frames. `sources` is that of `check_columns`."""
+    checked = check_columns(pipeline, sources)
     # Where frames are unknown, what is said of their columns would only follow from it.
-    found += check_columns(pipeline).faults
+    found = [*check_graph(pipeline), *checked.faults]
     hide = pipeline.secrets.hide
     shown = [Fault(_line(one, pipeline), hide(one.part), hide(one.what), one.note) for one in found]
-    return sorted(dict.fromkeys(shown), key=lambda fault: fault.line)
+    return sorted(dict.fromkeys(shown), key=lambda fault: fault.line), checked.frames
 
 
 def _line(fault: Fault, pipeline: Pipeline) -> int:
@@ -30,12 +39,24 @@ def _line(fault: Fault, pipeline: Pipeline) -> int:
     return fault.line or pipeline.places.get(("", fault.part), 0)
 
 
+class Loaded(NamedTuple):
+    """The pipeline of a file, checked, notes on it, and the columns of all frames."""
+
+    pipeline: Pipeline
+    notes: list[Fault]
+    frames: Mapping[str, Columns]
+
+
 def load_pipeline(
-    path: str | Path, variables: Mapping[str, str] | None = None, *, needs_secrets: bool = True
-) -> tuple[Pipeline, list[Fault]]:
-    """The pipeline of a file, checked, and notes on it. Raises PipelineFaultsError with all that is wrong."""
+    path: str | Path,
+    variables: Mapping[str, str] | None = None,
+    *,
+    needs_secrets: bool = True,
+    sources: SourceColumns | None = None,
+) -> Loaded:
+    """Reads and checks. `sources` is that of `check_columns`. Raises PipelineFaultsError with all that is wrong."""
     pipeline, notes = read_pipeline(path, variables, needs_secrets=needs_secrets)
-    found = check_pipeline(pipeline)
+    found, frames = check_all(pipeline, sources)
     if faults := [fault for fault in found if not fault.note]:
         raise PipelineFaultsError(str(path), faults)
-    return pipeline, [*notes, *found]
+    return Loaded(pipeline, [*notes, *found], frames)

@@ -79,7 +79,7 @@ def test_a_secret_is_in_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_pipeline_of_a_file_with_its_notes(tmp_path: Path) -> None:
     file = tmp_path / "p.yaml"
     file.write_text("pipeline: p\nsources: {a: {topic: a}, b: {topic: b}}\nsinks: {o: {from: a, topic: o}}\n")
-    pipeline, notes = load_pipeline(file)
+    pipeline, notes, _ = load_pipeline(file)
     assert [note.text("p.yaml") for note in notes] == ["p.yaml:2: sources.b: no step and no sink reads it"]
     assert Pipeline.load(file) == pipeline
 
