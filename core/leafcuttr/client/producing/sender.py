@@ -208,26 +208,21 @@ class BatchSender:
         """Take the answers of one leader, one after the other."""
         try:
             while True:
-                if leader.under_way:
-                    sent = leader.under_way[0]
-                    answer = await self._answer(sent.response)
-                    leader.under_way.popleft()
-                elif leader.unsent is not None:
-                    sent = leader.unsent
-                    answer = await self._answer(partial(self._connect_and_send, node, sent))
-                    leader.unsent = None
-                else:
+                if not leader.under_way:
                     leader.changed = trio.Event()
                     with trio.move_on_at(self._rest_of(node)):
                         await leader.changed.wait()
                     self._send(node)
                     continue
+                sent = leader.under_way[0]
+                answer = await self._answer(sent.response)
+                leader.under_way.popleft()
                 self._settle(sent, *answer)
                 self._send_for(sent.batches.keys(), node)
                 self._change()
         finally:
             del self._leaders[node]
-            for sent in (*leader.under_way, *([] if leader.unsent is None else [leader.unsent])):
+            for sent in leader.under_way:
                 self._settle(sent, None, "the answer was not waited for")
             self._change()
 
@@ -241,11 +236,6 @@ class BatchSender:
             return None, str(error)
         except WireError as error:
             return None, f"it cannot be sent: {error}"
-
-    async def _connect_and_send(self, node: int, sent: "_Sent") -> Any:
-        return await self._cluster.request(
-            sent.request, node=node, at_most=sent.at_most, reach_s=self._settings.retry_backoff_max_s
-        )
 
     def _rest_of(self, node: int) -> float:
         """When the first pause of a partition of this leader ends that has something to be sent. `_take` removes a
@@ -274,16 +264,21 @@ class BatchSender:
     def _send(self, node: int) -> None:
         """Send a leader all that can be sent now."""
         leader = self._leaders[node]
-        while leader.unsent is None and len(leader.under_way) < _REQUESTS and (batches := self._take(node)):
+        while leader.takes_more and (batches := self._take(node)):
             request, at_most = self._produce(batches)
             try:
                 response = self._cluster.send_now(request, node=node, at_most=at_most)
             except (ClientError, WireError):
-                response = None  # `_connect_and_send` tries it once more, and says what is wrong
-            if response is None:
-                leader.unsent = _Sent(batches, request, at_most, _never)
-            else:
-                leader.under_way.append(_Sent(batches, request, at_most, response))
+                response = None  # `request` tries it once more, and says what is wrong
+            if connects := response is None:
+                response = partial(
+                    self._cluster.request,
+                    request,
+                    node=node,
+                    at_most=at_most,
+                    reach_s=self._settings.retry_backoff_max_s,
+                )
+            leader.under_way.append(_Sent(batches, request, response, connects))
         leader.changed.set()
 
     def _take(self, node: int) -> dict[TopicPartition, Outgoing]:
@@ -355,10 +350,9 @@ class BatchSender:
     def _produce(self, batches: Mapping[TopicPartition, Outgoing]) -> tuple[ProduceRequest, int]:
         topics: dict[str, list[PartitionProduceData]] = {}
         ids: dict[str, bytes] = {}
-        transactional = self._transactional_id is not None
         for tp, outgoing in batches.items():
             records: Any = stamped(
-                outgoing.batch, outgoing.identity, outgoing.sequence, transactional=transactional
+                outgoing.batch, outgoing.identity, outgoing.sequence, transactional=self._is_transactional
             )
             topics.setdefault(tp.topic, []).append(PartitionProduceData(index=tp.partition, records=records))
             ids[tp.topic] = self._led[tp].topic_id
@@ -385,24 +379,25 @@ class BatchSender:
 
 
 class _Sent(NamedTuple):
-    """A request, and what waits for its response."""
+    """A request, and what waits for its response; for one that `connects`, for a connection first, to send it on."""
 
     batches: Mapping[TopicPartition, Outgoing]
     request: ProduceRequest
-    at_most: int
     response: Callable[[], Awaitable[Any]]
+    connects: bool
 
 
 class _Leader:
-    """What is under way to one broker, in its order; and the request behind it that waits for a connection."""
+    """What is under way to one broker, in its order."""
 
-    __slots__ = ("changed", "under_way", "unsent")
+    __slots__ = ("changed", "under_way")
 
     def __init__(self) -> None:
         self.under_way: deque[_Sent] = deque()
-        self.unsent: _Sent | None = None
         self.changed = trio.Event()
 
-
-async def _never() -> None:
-    raise AssertionError("nothing was sent")
+    @property
+    def takes_more(self) -> bool:
+        """Nothing is sent behind a request that waits for a connection."""
+        sent = self.under_way
+        return len(sent) < _REQUESTS and not (sent and sent[-1].connects)
