@@ -127,7 +127,8 @@ class Bench:
 
 def fill(address: str, records: int, size: int) -> None:
     """The same records in each partition, in batches as a producer makes them."""
-    librdkafka.create(address, "read", PARTITIONS)
+    # They are older than a week, which the first check of retention after the half minute would delete.
+    librdkafka.create(address, "read", PARTITIONS, retention_ms="-1")
     each = records // PARTITIONS
     values = pa.array([bytes(size - number % 7) for number in range(10_000)], pa.binary())
     keys = pa.array([b"key-%06d" % number for number in range(10_000)], pa.binary())

@@ -45,7 +45,7 @@ def test_each_record_is_in_each_sink_once(tmp_path: Path) -> None:
 
     try:
         for topic, partitions in (("numbers", PARTITIONS), ("odd", 2), ("even", 1), ("dead", 1)):
-            librdkafka.create(broker.address, topic, partitions)
+            librdkafka.create(broker.address, topic, partitions, retention_ms="-1")
         for partition in range(PARTITIONS):
             values = [b"%d" % n if n % 50 else b"x%d" % n for n in range(partition, RECORDS, PARTITIONS)]
             key = b"key-%d" % partition
