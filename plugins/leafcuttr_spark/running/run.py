@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from leafcuttr_spark.operating.places import checkpoint_of
-from leafcuttr_spark.pipelines.errors import PipelineRefusedError
+from leafcuttr_spark.pipelines.checking.source_columns import columns_without_registry
+from leafcuttr_spark.pipelines.checking.whole import check_all
+from leafcuttr_spark.pipelines.errors import PipelineFaultsError, PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Pipeline, PythonTarget, TopicOrigin, TopicTarget
 from leafcuttr_spark.pipelines.operations import Transform
 from leafcuttr_spark.running.attempts import can_try
@@ -101,13 +103,18 @@ class Running:
 
 
 def start(pipeline: Pipeline, spark: "SparkSession") -> Running:
-    """Compile it, and start the query in this session. Raises PipelineError."""
+    """Compile it, and start the query in this session. Raises PipelineFaultsError with all that is wrong with the
+    pipeline, and PipelineError for what Spark and clusters say of it."""
+    # One of a file has been checked, and may have been changed since. A registry has no request for it.
+    found, _ = check_all(pipeline, columns_without_registry)
+    if faults := [fault for fault in found if not fault.note]:
+        raise PipelineFaultsError(str(pipeline.file or ""), faults)
     with translated(pipeline):
         return _start(pipeline, spark)
 
 
 def _start(pipeline: Pipeline, spark: "SparkSession") -> Running:
-    _check(pipeline, spark)
+    _check_session(pipeline, spark)
     common = Compilation(pipeline, spark, catches=pipeline.dead_letters is not None and can_try(spark))
     keeps_records = common.catches or any(
         isinstance(step.operation, Transform) and needs_record(step.operation) for step in pipeline.steps
@@ -172,36 +179,17 @@ def _trigger(pipeline: Pipeline) -> dict[str, Any]:
     return {"processingTime": f"{pipeline.trigger.every_ms} milliseconds"}
 
 
-def _check(pipeline: Pipeline, spark: "SparkSession") -> None:
-    if not pipeline.sinks:
-        raise PipelineRefusedError("the pipeline has no sinks", "sinks")
-    if not is_local(spark):
-        for name, sink in pipeline.sinks.items():
-            if not isinstance(sink.target, TopicTarget):
-                raise PipelineRefusedError(
-                    "Spark Connect does not say which query a batch is of, which files and sinks in Python need to"
-                    " know: choose a topic, or a session that is not remote",
-                    f"sinks.{name}",
-                    sink.line,
-                )
-    clusters = {
-        sink.target.cluster for sink in pipeline.sinks.values() if isinstance(sink.target, TopicTarget)
-    }
-    if pipeline.dead_letters is not None:
-        clusters.add(pipeline.dead_letters.cluster)
-    if len(clusters) > 1:
-        raise PipelineRefusedError(
-            f"they are topics of the clusters {' and '.join(sorted(clusters))}: all topics that a pipeline writes, dead"
-            " letters too, are of one cluster, because they are written in one transaction",
-            "sinks",
-        )
-    deliveries = {
-        sink.target.delivery for sink in pipeline.sinks.values() if isinstance(sink.target, TopicTarget)
-    }
-    if len(deliveries) > 1:
-        raise PipelineRefusedError(
-            "all topics have the same delivery, because they are written together", "sinks"
-        )
+def _check_session(pipeline: Pipeline, spark: "SparkSession") -> None:
+    if is_local(spark):
+        return
+    for name, sink in pipeline.sinks.items():
+        if not isinstance(sink.target, TopicTarget):
+            raise PipelineRefusedError(
+                "Spark Connect does not say which query a batch is of, which files and sinks in Python need to know:"
+                " choose a topic, or a session that is not remote",
+                f"sinks.{name}",
+                sink.line,
+            )
 
 
 def transactional_id(pipeline: Pipeline) -> str:

@@ -1,4 +1,5 @@
 """The options of the source, with the names and meanings of Spark's Kafka connector; the page is made of this table.
+Half of the module is that table; the other half makes typed values of it.
 
 Source: "Structured Streaming + Kafka Integration Guide" of Spark 4.
 """

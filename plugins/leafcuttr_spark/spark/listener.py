@@ -1,6 +1,4 @@
-# ruff: noqa: N802 - PySpark calls methods by these names
-# It is not installed where types are checked.
-# mypy: disable-error-code="misc"
+# PySpark is not installed where types are checked.
 # pyright: reportMissingImports=false
 """Offsets of a consumer group for what a stream has read, so that its lag shows in every tool for Kafka.
 
@@ -16,22 +14,16 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.streaming.listener import StreamingQueryListener
-
 from leafcuttr_sdk.errors import BrokerError, PluginError
 from leafcuttr_sdk.groups import CommittedOffset
 from leafcuttr_sdk.types import TopicPartition
 from leafcuttr_spark.options import Option, OptionError, Values, sorted_out
 from leafcuttr_spark.source.offsets import positions_of
 from leafcuttr_spark.spark.peers import peer_of
+from leafcuttr_spark.spark.query_listener import QueryListener
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.listener import (
-        QueryIdleEvent,
-        QueryProgressEvent,
-        QueryStartedEvent,
-        QueryTerminatedEvent,
-    )
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 LOGGER: Final = logging.getLogger("leafcuttr.spark")
 
@@ -41,10 +33,11 @@ OPTIONS: Final = (
 )
 
 
-class GroupOffsets(StreamingQueryListener):
+class GroupOffsets(QueryListener):
     """For the query of this name, whose sources of ours are all of one cluster. Raises OptionError."""
 
     def __init__(self, options: Mapping[str, Any], query: str) -> None:
+        super().__init__(query)
         known, client = sorted_out(options, OPTIONS)
         values = Values(known, OPTIONS)
         for option in OPTIONS:
@@ -52,14 +45,11 @@ class GroupOffsets(StreamingQueryListener):
                 raise OptionError(f"the option {option.name} is missing")
         self._client = {**client, "bootstrap.servers": values.text("kafka.bootstrap.servers")}
         self._group = values.text("kafka.group.id")
-        self._query = query
         self._committed: dict[TopicPartition, int] = {}
 
-    def onQueryProgress(self, event: "QueryProgressEvent") -> None:
-        if event.progress.name != self._query:
-            return
+    def progressed(self, progress: "StreamingQueryProgress") -> None:
         read: dict[TopicPartition, int] = {}
-        for source in event.progress.sources:
+        for source in progress.sources:
             read |= _offsets(source.endOffset)
         new = {one: offset for one, offset in read.items() if self._committed.get(one) != offset}
         if not new:
@@ -75,15 +65,6 @@ class GroupOffsets(StreamingQueryListener):
             )
         else:
             self._committed |= new
-
-    def onQueryStarted(self, event: "QueryStartedEvent") -> None:
-        pass
-
-    def onQueryIdle(self, event: "QueryIdleEvent") -> None:
-        pass
-
-    def onQueryTerminated(self, event: "QueryTerminatedEvent") -> None:
-        pass
 
 
 def _offsets(kept: str | None) -> Mapping[TopicPartition, int]:

@@ -25,7 +25,7 @@ from leafcuttr_spark.operating.monitor import RunMonitor
 from leafcuttr_spark.operating.places import own_folder
 from leafcuttr_spark.operating.progress import BatchProgress
 from leafcuttr_spark.operating.starting import locked
-from leafcuttr_spark.operating.status import RunState, RunStatus, read_status
+from leafcuttr_spark.operating.status import RunState, read_status
 from leafcuttr_spark.options import OptionError
 from leafcuttr_spark.pipelines.errors import (
     DeadLetterLimitError,
@@ -34,31 +34,11 @@ from leafcuttr_spark.pipelines.errors import (
     PipelineRefusedError,
 )
 from leafcuttr_spark.pipelines.model import Pipeline, Secrets
+from support.spark_runs import STATUS, TEXT
 from support.waiting import free_port
 
 pytest.importorskip("yaml")
 pytest.importorskip("sqlglot")
-
-TEXT = """
-pipeline: orders
-cluster: {bootstrap.servers: "127.0.0.1:1"}
-checkpoint: ./checkpoint
-sources:
-  orders: {topic: orders, key: none, value: text}
-sinks:
-  out: {from: orders, topic: out, value: {format: text, columns: [value]}}
-"""
-STATUS = RunStatus(
-    pipeline="orders",
-    file="/orders.yaml",
-    checkpoint="/checkpoint",
-    run="a",
-    pid=7,
-    host="here",
-    state=RunState.RUNNING,
-    began_ms=0,
-    written_ms=0,
-)
 
 
 @pytest.fixture

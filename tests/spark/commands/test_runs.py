@@ -21,37 +21,16 @@ from leafcuttr_spark.operating.starting import read_start
 from leafcuttr_spark.operating.status import RunState, RunStatus, write_status
 from leafcuttr_spark.pipelines.model import Start
 from support.http_registry import scripted_registry
+from support.spark_runs import STATUS, TEXT
 
 pytest.importorskip("yaml")
 pytest.importorskip("sqlglot")
 
-TEXT = """
-pipeline: orders
-cluster: {bootstrap.servers: "127.0.0.1:1"}
-checkpoint: ./checkpoint
-sources:
-  orders: {topic: orders, key: none, value: text}
-sinks:
-  out: {from: orders, topic: out, value: {format: text, columns: [value]}}
-"""
 POSITIONS = {"version": 1, "offsets": {"orders": {"0": 42, "1": 17}}, "topics": {}}
-STATUS = RunStatus(
-    pipeline="orders",
-    file="orders.yaml",
-    checkpoint="checkpoint",
-    run="a",
-    pid=1 << 22,
-    host="elsewhere",
-    state=RunState.RUNNING,
-    began_ms=1_700_000_000_000,
-    written_ms=1_700_000_100_000,
-    batch=17,
-    batches=3,
-    rows=1200,
-    rows_per_s=52.4,
-    lag_records=42,
-    lag_s=1.25,
-)
+SEEN = replace(
+    STATUS, pid=1 << 22, host="elsewhere", began_ms=1_700_000_000_000, written_ms=1_700_000_100_000,
+    batch=17, batches=3, rows=1200, rows_per_s=52.4, lag_records=42, lag_s=1.25,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -98,7 +77,7 @@ def test_what_the_checkpoint_says_is_enough(file: Path) -> None:
 
 def test_what_the_last_run_has_said(file: Path) -> None:
     own = checkpoint(file) / "leafcuttr"
-    write_status(own / "status.json", STATUS)
+    write_status(own / "status.json", SEEN)
     lines = ran("status", file).stdout.splitlines()
     assert lines[1] == "state       running"  # elsewhere, so nobody knows better
     assert lines[2] == f"process     {1 << 22} on elsewhere, begun 2023-11-14T22:13:20Z"
@@ -111,8 +90,8 @@ def test_what_the_last_run_has_said(file: Path) -> None:
 @pytest.mark.parametrize(
     ("status", "state", "trouble"),
     [
-        (replace(STATUS, state=RunState.FAILED, trouble="it said why"), "failed", "it said why"),
-        (replace(STATUS, state=RunState.STOPPED), "stopped", None),
+        (replace(SEEN, state=RunState.FAILED, trouble="it said why"), "failed", "it said why"),
+        (replace(SEEN, state=RunState.STOPPED), "stopped", None),
     ],
 )
 def test_a_run_that_is_over(file: Path, status: RunStatus, state: str, trouble: str | None) -> None:
@@ -126,7 +105,7 @@ def test_a_run_that_was_killed(file: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with subprocess.Popen([sys.executable, "-c", ""]) as over:
         over.wait()
     monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
-    write_status(checkpoint(file) / "leafcuttr" / "status.json", replace(STATUS, pid=over.pid))
+    write_status(checkpoint(file) / "leafcuttr" / "status.json", replace(SEEN, pid=over.pid))
     assert ran("status", file).stdout.splitlines()[1] == "state       killed"
 
 

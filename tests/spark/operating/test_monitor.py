@@ -14,19 +14,9 @@ from leafcuttr_spark.operating.history import History, Point, read_history
 from leafcuttr_spark.operating.monitor import STALE_MS, RunMonitor
 from leafcuttr_spark.operating.progress import BatchProgress, SourceProgress
 from leafcuttr_spark.operating.status import RunState, RunStatus, read_status
+from support.spark_runs import STATUS
 
 ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
-STATUS = RunStatus(
-    pipeline="orders",
-    file="/orders.yaml",
-    checkpoint="/checkpoint",
-    run="a",
-    pid=7,
-    host="here",
-    state=RunState.RUNNING,
-    began_ms=0,
-    written_ms=0,
-)
 
 
 class Run:

@@ -11,24 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr_spark.operating.status import RunState, RunStatus, is_alive, read_status, write_status
+from leafcuttr_spark.operating.status import RunState, is_alive, read_status, write_status
+from support.spark_runs import STATUS
 
-STATUS = RunStatus(
-    pipeline="orders",
-    file="/orders.yaml",
-    checkpoint="/checkpoint",
-    run="a",
-    pid=os.getpid(),
-    host="here",
-    state=RunState.RUNNING,
-    began_ms=1,
-    written_ms=2,
-)
+OWN = replace(STATUS, pid=os.getpid())
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    full = replace(STATUS, batch=3, lag_records=0, lag_s=0.5, watermark_ms=9, trouble="ü", rows_per_s=2.5)
-    for status in (STATUS, full):
+    full = replace(OWN, batch=3, lag_records=0, lag_s=0.5, watermark_ms=9, trouble="ü", rows_per_s=2.5)
+    for status in (OWN, full):
         write_status(tmp_path / "status.json", status)
         assert read_status(tmp_path / "status.json") == status
     assert [path.name for path in tmp_path.iterdir()] == ["status.json"]
@@ -37,7 +28,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 def test_where_it_cannot_be_written_nothing_is_left(tmp_path: Path) -> None:
     (tmp_path / "status.json").mkdir()
     with pytest.raises(OSError):
-        write_status(tmp_path / "status.json", STATUS)
+        write_status(tmp_path / "status.json", OWN)
     assert [path.name for path in tmp_path.iterdir()] == ["status.json"]
 
 
@@ -55,7 +46,7 @@ def test_where_it_cannot_be_written_nothing_is_left(tmp_path: Path) -> None:
 )
 def test_what_is_no_status_is_none(tmp_path: Path, change: dict[str, object]) -> None:
     path = tmp_path / "status.json"
-    write_status(path, STATUS)
+    write_status(path, OWN)
     good = json.loads(path.read_text())
     path.write_text(json.dumps(good | change))
     assert read_status(path) is None
@@ -64,13 +55,13 @@ def test_what_is_no_status_is_none(tmp_path: Path, change: dict[str, object]) ->
 def test_a_file_of_another_version(tmp_path: Path) -> None:
     """What is not known is left out, what is not there has its default, but for what says which run it is."""
     path = tmp_path / "status.json"
-    write_status(path, STATUS)
+    write_status(path, OWN)
     good = json.loads(path.read_text())
     path.write_text(json.dumps({**good, "later": 1, "lag_s": 3}))
-    assert read_status(path) == replace(STATUS, lag_s=3)
+    assert read_status(path) == replace(OWN, lag_s=3)
     del good["rows"]
     path.write_text(json.dumps(good))
-    assert read_status(path) == STATUS
+    assert read_status(path) == OWN
     del good["run"]
     path.write_text(json.dumps(good))
     assert read_status(path) is None
@@ -87,8 +78,8 @@ def test_hostile_files(tmp_path: Path, data: bytes) -> None:
 def test_whether_its_process_runs() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as over:
         over.wait()
-    assert is_alive(STATUS, "here")
-    assert not is_alive(replace(STATUS, state=RunState.FAILED), "here")
-    assert not is_alive(replace(STATUS, pid=over.pid), "here")
-    assert is_alive(replace(STATUS, pid=over.pid), "there")
-    assert is_alive(replace(STATUS, pid=1), "here")
+    assert is_alive(OWN, "here")
+    assert not is_alive(replace(OWN, state=RunState.FAILED), "here")
+    assert not is_alive(replace(OWN, pid=over.pid), "here")
+    assert is_alive(replace(OWN, pid=over.pid), "there")
+    assert is_alive(replace(OWN, pid=1), "here")

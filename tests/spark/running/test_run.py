@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from leafcuttr_spark.pipelines.errors import DeadLetterLimitError, PipelineError
+from leafcuttr_spark.pipelines.errors import DeadLetterLimitError, PipelineError, PipelineFaultsError
 from leafcuttr_spark.pipelines.model import (
     DeadLetters,
     Decoding,
@@ -277,6 +277,25 @@ def test_what_needs_to_know_the_query_is_refused_with_spark_connect(tmp_path: Pa
             start(pipe, SimpleNamespace())  # type: ignore[arg-type]
 
 
+def test_what_is_wrong_with_it_is_said_before_it_starts(tmp_path: Path) -> None:
+    """All of it, as `check` says it of a file."""
+    pytest.importorskip("pyspark")
+    from leafcuttr_spark.running.run import start
+
+    steps = [Step("n", Map({"n": "amont + 1"})), Step("some", Filter("amount >"))]
+    sinks = {"a": sink("some", "out"), "b": sink("smoe", "out")}
+    pipe = pipeline("127.0.0.1:1", tmp_path, {"orders": source("in")}, steps, sinks)
+    with pytest.raises(PipelineFaultsError) as caught:
+        start(pipe, SimpleNamespace())  # type: ignore[arg-type]
+    assert [fault.text("").partition(";")[0] for fault in caught.value.faults] == [
+        "sinks.b: there is no frame smoe: did you mean some?",
+        "steps[0] (n): map.n: there is no column amont: did you mean amount?",
+        "steps[1] (some): filter: 'amount >' is no SQL: it ends too early",
+    ]
+    with pytest.raises(PipelineFaultsError, match=r"^sinks: there is no sink$"):
+        start(replace(pipe, steps=(), sinks={}), SimpleNamespace())  # type: ignore[arg-type]
+
+
 def test_a_batch_has_as_many_records_as_were_written_where_spark_tells_of_none() -> None:
     pytest.importorskip("pyspark")
     from leafcuttr_spark.running.writing import BatchReport
@@ -288,8 +307,14 @@ def test_a_batch_has_as_many_records_as_were_written_where_spark_tells_of_none()
 FAILING = [
     ({}, [], b"{", "sources.orders", "-0: the record at offset 0 cannot be decoded: value:"),
     ({}, [Step("n", Map({"n": "1 / (amount - amount)"}))], {"amount": 1}, "steps[0] (n)", "Division by zero"),
-    ({}, [Step("n", Map({"n": "amont + 1"}))], None, "steps[0] (n)", "`amont` cannot be resolved.*amount"),
-    ({}, [Step("n", Filter("amount >"))], None, "steps[0] (n)", "Syntax error"),
+    # Behind a function the columns are not known before Spark knows them.
+    (
+        {},
+        [Step("any", Apply(lambda frame: frame)), Step("n", Map({"n": "amont + 1"}))],
+        None,
+        "steps[1] (n)",
+        "`amont` cannot be resolved.*amount",
+    ),
     (
         {},
         [Step("n", Apply(lambda frame: frame.select(raising("id"))))],

@@ -8,25 +8,12 @@ from typing import Any
 
 import pytest
 
-from leafcuttr_spark.operating.status import RunState, RunStatus
+from leafcuttr_spark.operating.status import RunState
 from leafcuttr_spark.service.people import finding_of, row_of
 from leafcuttr_spark.service.reports import STATES, PipelineReport, RunningPipelines, Totals
+from support.spark_runs import STATUS
 
-STATUS = RunStatus(
-    pipeline="orders",
-    file="/orders.yaml",
-    checkpoint="/checkpoint",
-    run="first",
-    pid=7,
-    host="here",
-    state=RunState.RUNNING,
-    began_ms=1,
-    written_ms=2,
-    batches=3,
-    rows=40,
-    late_rows=1,
-    dead_letters=2,
-)
+SEEN = replace(STATUS, run="first", batches=3, rows=40, late_rows=1, dead_letters=2)
 
 
 class AChild:
@@ -40,7 +27,7 @@ def report(child: AChild | None = None, **given: Any) -> PipelineReport:
     return PipelineReport("orders", Path("orders.yaml"), child=child, **given)  # type: ignore[arg-type]
 
 
-FAILED = replace(STATUS, state=RunState.FAILED, trouble="it said why")
+FAILED = replace(SEEN, state=RunState.FAILED, trouble="it said why")
 
 
 @pytest.mark.parametrize(
@@ -49,17 +36,17 @@ FAILED = replace(STATUS, state=RunState.FAILED, trouble="it said why")
         (report(), "starting", ""),
         (report(refused="no name"), "refused", "no name"),
         (report(AChild()), "starting", ""),
-        (report(AChild(), status=STATUS), "running", ""),
-        (report(AChild(), status=replace(STATUS, trouble="the cluster is away")), "running", "the cluster is away"),
+        (report(AChild(), status=SEEN), "running", ""),
+        (report(AChild(), status=replace(SEEN, trouble="the cluster is away")), "running", "the cluster is away"),
         # Of the run before.
         (report(AChild(), status=FAILED), "starting", ""),
-        (report(AChild(False, "it ended"), status=STATUS), "restarting", "it ended"),
+        (report(AChild(False, "it ended"), status=SEEN), "restarting", "it ended"),
         (report(AChild(False, "it ended"), status=FAILED), "restarting", "it said why"),
         (report(AChild(False, "it ended"), status=FAILED, is_over=True), "failed", "it said why"),
         (report(AChild(False, "it ended"), is_over=True), "failed", "it ended"),
         (report(AChild(False), is_over=True), "finished", ""),
-        (report(AChild(False), status=replace(STATUS, state=RunState.STOPPED), is_over=True), "stopped", ""),
-        (report(AChild(False), status=replace(STATUS, state=RunState.FINISHED), is_over=True), "finished", ""),
+        (report(AChild(False), status=replace(SEEN, state=RunState.STOPPED), is_over=True), "stopped", ""),
+        (report(AChild(False), status=replace(SEEN, state=RunState.FINISHED), is_over=True), "finished", ""),
     ],
 )  # fmt: skip
 def test_state_and_trouble(one: PipelineReport, state: str, trouble: str) -> None:
@@ -71,11 +58,11 @@ def test_counts_of_several_runs_are_added() -> None:
     one = report()
     assert one.totals == Totals()
     one.told(None)
-    one.told(STATUS)
+    one.told(SEEN)
     assert one.totals == Totals(3, 40, 1, 2)
-    one.told(replace(STATUS, batches=4, rows=50))
+    one.told(replace(SEEN, batches=4, rows=50))
     assert one.totals == Totals(4, 50, 1, 2)
-    one.told(replace(STATUS, run="second", batches=1, rows=5, late_rows=0, dead_letters=0))
+    one.told(replace(SEEN, run="second", batches=1, rows=5, late_rows=0, dead_letters=0))
     assert one.totals == Totals(5, 55, 1, 2)
     one.told(None)
     assert one.totals == Totals(5, 55, 1, 2)

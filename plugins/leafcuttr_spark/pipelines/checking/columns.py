@@ -1,6 +1,7 @@
 """The columns of all frames, from sources through steps to sinks, and what is wrong with what names them.
 
-There is one rule for each operation, a function of the operation and the columns of its inputs.
+There is one rule for each operation, a function of the operation and the columns of its inputs. They are in one module
+because most are a few lines, and RULES has all of them; what is long is in `expressions`, `select` and `transforms`.
 """
 
 import re

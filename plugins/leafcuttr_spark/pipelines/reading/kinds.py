@@ -2,8 +2,9 @@
 Schema.
 
 `read` raises WrongValueError for a value that is not allowed. Kinds with values within them say all that is wrong there
-by
-`At.wrong`, and go on; the values that were wrong are left out.
+by `At.wrong`, and go on; the values that were wrong are left out.
+
+The kinds are in one module because they are one table: each is a few lines, and the larger ones are made of the others.
 """
 
 import re

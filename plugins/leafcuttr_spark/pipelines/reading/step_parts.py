@@ -1,6 +1,8 @@
 """The operations of steps: a table of their keys, and what their values make.
 
-Each operation is one key of a step; its value is short (`filter: amount > 10`) or a mapping with keys of its own.
+Each operation is one key of a step; its value is short (`filter: amount > 10`) or a mapping with keys of its own. They
+are in one module because they are one table, OPERATIONS, and share keys; but for `transform`, which has a table of its
+own.
 """
 
 import re
