@@ -29,8 +29,8 @@ class OpenTransaction(Protocol):
     partitions before. Others see it at once.
 
     After a call that has raised anything, cancellation included, the transaction can only be aborted: every later call,
-    and the end of the block, raises TransactionAborted. Several tasks may write to one transaction; their calls are
-    carried out one after the other.
+    and the end of the block, raises TransactionAborted. Several tasks may write to one transaction: what they write
+    is in the order of their calls.
 
     Each call raises, beside what it says: ProducerFenced, once another producer has begun with the transactional id;
     TransactionTimedOut, once this took longer than `timeout_ms`; RuntimeError after the end of the block.

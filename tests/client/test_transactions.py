@@ -12,8 +12,9 @@ import pytest
 import trio
 
 from leafcuttr.client import transactions
-from leafcuttr.client.transactions import RemoteProducer
-from leafcuttr.errors import InvalidRequest, MessageTooLarge, UnknownTopicOrPartition
+from leafcuttr.client.producing.sender import BatchSender
+from leafcuttr.client.transactions import RemoteProducer, RemoteTransaction
+from leafcuttr.errors import BrokerError, InvalidRequest, MessageTooLarge, UnknownTopicOrPartition
 from leafcuttr.wire.messages.end_txn import EndTxnRequest
 from leafcuttr_sdk.broker import LATEST
 from leafcuttr_sdk.errors import (
@@ -25,6 +26,7 @@ from leafcuttr_sdk.errors import (
 from leafcuttr_sdk.groups import CommittedOffset
 from leafcuttr_sdk.peers import Peer
 from leafcuttr_sdk.records import Appended, Record
+from leafcuttr_sdk.transactions import OpenTransaction
 from leafcuttr_sdk.types import TopicPartition
 from support.broker_process import running_broker
 from support.cutting_proxy import CuttingProxy
@@ -169,6 +171,92 @@ async def test_a_call_that_is_cancelled_leaves_nothing(peer: Peer, topic: str) -
         async with producer.begin() as transaction:
             await transaction.append([new_batch(tp, b"kept")])
     await sees(peer, topic, [b"kept"])
+
+
+async def test_calls_of_several_tasks_are_written_in_their_order_and_acknowledged_together(
+    peer: Peer, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tps = [TopicPartition(topic, number) for number in range(3)]
+    begun, answered = list[int](), list[int]()
+
+    async def append(transaction: OpenTransaction, number: int) -> None:
+        await transaction.append([new_batch(tp, b"%d" % number) for tp in tps])
+        answered.append(number)
+
+    begin = BatchSender.begin
+
+    def noted(sender: BatchSender, *arguments: Any) -> Any:
+        begun.append(len(answered))
+        return begin(sender, *arguments)
+
+    monkeypatch.setattr(BatchSender, "begin", noted)
+    async with (
+        peer.transaction(f"x-{topic}") as producer,
+        producer.begin() as transaction,
+        trio.open_nursery() as nursery,
+    ):
+        for number in range(20):
+            nursery.start_soon(append, transaction, number)
+            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
+    assert begun == sorted(begun) and len(begun) == 20
+    assert begun[4] == 0, "none of the first five waits for an answer"
+    await sees(peer, topic, *[[b"%d" % number for number in range(20)]] * 3)
+
+
+async def test_the_end_of_the_block_waits_for_what_other_tasks_have_begun(peer: Peer, topic: str) -> None:
+    tps = [TopicPartition(topic, number) for number in range(3)]
+    async with trio.open_nursery() as nursery, peer.transaction(f"x-{topic}") as producer:
+        async with producer.begin() as transaction:
+            assert isinstance(transaction, RemoteTransaction)
+            for tp in tps:
+                nursery.start_soon(transaction.append, [new_batch(tp, b"begun")])
+            while transaction._under_way < 3:
+                await trio.lowlevel.checkpoint()
+        assert not transaction._under_way
+    await sees(peer, topic, *[[b"begun"]] * 3)
+
+
+async def test_the_end_of_the_block_fails_with_what_other_tasks_have_begun(peer: Peer, topic: str) -> None:
+    topic = await small_batches(peer, topic)
+    tp, caught = TopicPartition(topic, 0), list[type]()
+
+    async def append(transaction: OpenTransaction, value: bytes) -> None:
+        try:
+            await transaction.append([new_batch(tp, value)])
+        except BrokerError as error:
+            caught.append(type(error))
+
+    async with trio.open_nursery() as nursery, peer.transaction(f"x-{topic}") as producer:
+        with pytest.raises(TransactionAborted, match="a call failed"):
+            async with producer.begin() as transaction:
+                assert isinstance(transaction, RemoteTransaction)
+                nursery.start_soon(append, transaction, b"b" * 2000)
+                while not transaction._under_way:
+                    await trio.lowlevel.checkpoint()
+    assert caught == [MessageTooLarge]
+    await sees(peer, topic, [])
+
+
+async def test_all_calls_of_a_fenced_one_say_so(peer: Peer, topic: str) -> None:
+    tps, name, caught = [TopicPartition(topic, number) for number in range(3)], f"x-{topic}", list[type]()
+
+    async def append(transaction: OpenTransaction, tp: TopicPartition) -> None:
+        try:
+            await transaction.append([new_batch(tp, b"zombie")])
+        except BrokerError as error:
+            caught.append(type(error))
+
+    async with peer.transaction(name) as first:
+        with pytest.raises(TransactionAborted):
+            async with first.begin() as transaction:
+                await transaction.append([new_batch(tp, b"zombie") for tp in tps])
+                async with peer.transaction(name), trio.open_nursery() as nursery:
+                    for tp in tps:
+                        nursery.start_soon(append, transaction, tp)
+                        await trio.lowlevel.checkpoint()
+    assert caught == [ProducerFenced] * 3
+    await sees(peer, topic, [])
 
 
 async def test_it_can_be_aborted_by_hand(peer: Peer, topic: str) -> None:

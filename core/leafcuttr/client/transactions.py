@@ -12,8 +12,9 @@ Longer than other modules because what fails or is cancelled between two of thes
 """
 
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import ExitStack, asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -218,6 +219,10 @@ class RemoteTransaction(TransactionBase):
         self._began_at = trio.current_time()
         self._added: set[TopicPartition] = set()
         self._groups: set[str] = set()
+        self._under_way = 0
+        self._settled = trio.Event()
+        self._explaining = trio.Lock()
+        self._loss: BrokerError | None = None
 
     # --- what callers use -----------------------------------------------------------------------------------
 
@@ -226,15 +231,17 @@ class RemoteTransaction(TransactionBase):
     ) -> list[Produced]:
         async with self._step():
             producer = self._producer
-            found = (await describe_topics(producer.calls, [topic])).get(topic)
-            if found is None:
-                raise UnknownTopicOrPartition(f"there is no topic {topic}")
-            sticky = producer.sticky.setdefault(topic, Sticky())
-            chosen = choose(topic, records, partitions, found.partitions, sticky)
-            built = build(records, chosen, now_ms=producer.clock.now_ms(), max_bytes=_BATCH_BYTES)
-            batches = [NewBatch(TopicPartition(topic, each.partition), each.batch) for each in built]
+            async with self._turn():
+                found = (await describe_topics(producer.calls, [topic])).get(topic)
+                if found is None:
+                    raise UnknownTopicOrPartition(f"there is no topic {topic}")
+                sticky = producer.sticky.setdefault(topic, Sticky())
+                chosen = choose(topic, records, partitions, found.partitions, sticky)
+                built = build(records, chosen, now_ms=producer.clock.now_ms(), max_bytes=_BATCH_BYTES)
+                batches = [NewBatch(TopicPartition(topic, each.partition), each.batch) for each in built]
+                answers = await self._begin(batches)
             produced: dict[int, Produced] = {}
-            for each, appended in zip(built, await self._append(batches), strict=True):
+            for each, appended in zip(built, await answers(), strict=True):
                 stored = appended.log_append_time
                 for index, place in enumerate(each.places):
                     offset = appended.base_offset + index if appended.base_offset >= 0 else -1
@@ -244,12 +251,14 @@ class RemoteTransaction(TransactionBase):
 
     async def append(self, batches: Sequence[NewBatch]) -> list[Appended]:
         async with self._step():
-            return await self._append(batches)
+            async with self._turn():
+                answers = await self._begin(batches)
+            return await answers()
 
     async def commit_offsets(
         self, group: str | Consumer, offsets: Mapping[TopicPartition, CommittedOffset] | None = None
     ) -> None:
-        async with self._step():
+        async with self._step(), self._turn():
             if not isinstance(group, str):
                 raise TypeError(
                     "A consumer of this broker is no member of a group of another cluster: name the group."
@@ -267,6 +276,8 @@ class RemoteTransaction(TransactionBase):
             await self._producer.end(commit=False, timeout_s=PATIENCE_S)
 
     async def _end_with_commit(self) -> None:
+        await self._all_settled()
+        self._check()
         producer, failure = self._producer, None
         async with trio.open_nursery() as nursery:
             decision = trio.CancelScope(shield=True)
@@ -293,12 +304,10 @@ class RemoteTransaction(TransactionBase):
         """One call. Whatever it raises, nothing can be committed after it."""
         self._check()
         try:
-            async with self._one_at_a_time:
-                self._check()
-                yield
+            yield
         except BrokerError as error:
             known, self._failed = self._failed, True
-            explained = await self._producer.explained(error, self._began_at)
+            explained = await self._explained(error)
             if not known:
                 self._failure = explained
             raise explained from error.__cause__
@@ -311,18 +320,47 @@ class RemoteTransaction(TransactionBase):
             self._failed = True
             raise
 
-    async def _append(self, batches: Sequence[NewBatch]) -> list[Appended]:
-        producer = self._producer
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Until its batches have their places, a call lets no other begin: they are written in the order of the calls,
+        and acknowledged together."""
+        async with self._one_at_a_time:
+            self._check()
+            yield
+
+    async def _begin(self, batches: Sequence[NewBatch]) -> Callable[[], Awaitable[list[Appended]]]:
+        """What waits for the answers."""
         await self._add({each.partition for each in batches} - self._added)
         self._begun = self._begun or bool(batches)
-        answers = await producer.sender.append(batches, producer.identity)
-        errors = [one for one in answers if isinstance(one, BrokerError)]
-        if errors:
-            # What was only behind another one is less of a reason.
-            raise next(
-                (one for one in errors if one.code is not ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), errors[0]
-            )
-        return [one for one in answers if not isinstance(one, BrokerError)]
+        answers = self._producer.sender.begin(batches, self._producer.identity)
+        self._under_way += 1
+        return partial(self._answered, answers)
+
+    async def _answered(
+        self, answers: Callable[[], Awaitable[list[Appended | BrokerError]]]
+    ) -> list[Appended]:
+        try:
+            return _appended(await answers())
+        finally:
+            self._under_way -= 1
+            event, self._settled = self._settled, trio.Event()
+            event.set()
+
+    async def _all_settled(self) -> None:
+        """No batches are under way."""
+        while self._under_way:
+            await self._settled.wait()
+
+    async def _explained(self, error: BrokerError) -> BrokerError:
+        """See `RemoteProducer.explained`; of calls that fail together all get the same explanation."""
+        if error.code not in NOT_OURS:
+            return error
+        async with self._explaining:
+            if self._loss is None:
+                # Another epoch, which this may find, has no places for batches that are under way.
+                await self._all_settled()
+                self._loss = await self._producer.explained(error, self._began_at)
+            return self._loss
 
     async def _add(self, partitions: Set[TopicPartition]) -> None:
         producer = self._producer
@@ -340,6 +378,16 @@ class RemoteTransaction(TransactionBase):
         await commit_with_it(
             producer.calls, producer.transactional_id, producer.identity, producer.versions, group, offsets
         )
+
+
+def _appended(answers: Sequence[Appended | BrokerError]) -> list[Appended]:
+    errors = [one for one in answers if isinstance(one, BrokerError)]
+    if errors:
+        # What was only behind another one is less of a reason.
+        raise next(
+            (one for one in errors if one.code is not ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), errors[0]
+        )
+    return [one for one in answers if not isinstance(one, BrokerError)]
 
 
 async def _hasten(decision: trio.CancelScope) -> None:

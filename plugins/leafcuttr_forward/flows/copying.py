@@ -488,6 +488,7 @@ class Copying:
     async def _commit_at_end(self) -> None:
         import trio
 
-        if self._spec.commits_to_group and self._moved.is_set():
+        # A source that is away would hold up the switch to the next one.
+        if self._spec.commits_to_group and self._moved.is_set() and self._source.trouble is None:
             with trio.move_on_after(1):
                 await self._commit()

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import trio
 
+from leafcuttr_forward.flows import copying
 from leafcuttr_forward.flows.report import FlowState
 from leafcuttr_forward.flows.switching import SourceSwitch
 from leafcuttr_sdk.peers import Peer
@@ -102,6 +104,46 @@ async def test_a_source_without_the_last_record_is_refused(tmp_path: Path) -> No
         line = "orders-0: there is no record at offset 19, which was copied"
         assert switch.refused == {other.name: line}
         assert await contents(ends.target, "orders") == records[:20]
+
+
+class Away:
+    """A peer that can be away: it notes whether a commit was sent to it then, which would wait."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        self.trouble: str | None = None
+        self.committed = list[bool]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._peer, name)
+
+    async def commit(self, *arguments: Any) -> None:
+        self.committed.append(self.trouble is None)
+        if self.trouble is not None:
+            await trio.sleep_forever()
+        await self._peer.commit(*arguments)
+
+
+@pytest.mark.parametrize("trouble", [None, "connection refused"])
+async def test_only_to_a_source_that_answers_the_position_is_committed_before_a_switch(
+    trouble: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "COMMIT_S", 3600.0)
+    async with copies(tmp_path) as (ends, other):
+        records = numbered(60)
+        await fill(ends.source, "orders", records[:10])
+        await fill(other, "orders", records)
+        source = Away(ends.source)
+        switch = SourceSwitch(cast("Peer", source))
+        async with flowing(SPEC, switch, ends.target) as report:
+            await until_position(report, PARTITION, 10)
+            await eventually(lambda: source.committed == [True], "the first commit")
+            await fill(ends.source, "orders", records[10:20])
+            await until_position(report, PARTITION, 20)
+            source.trouble = trouble
+            switch.switch(other)
+            await until_position(report, PARTITION, 60)
+        assert source.committed == ([True, True] if trouble is None else [True])
 
 
 async def test_a_source_that_ends_before_the_position_is_waited_for(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,11 +13,13 @@ from trio.testing import MockClock
 
 from forward.flows.test_intake import Case, running
 from leafcuttr_forward.flows.intake import MUCH
+from leafcuttr_forward.flows.making import RecordsRefused
 from leafcuttr_forward.flows.positions import POSITIONS
 from leafcuttr_forward.flows.progress import Progress
 from leafcuttr_forward.flows.report import FlowReport
 from leafcuttr_forward.flows.spec import FlowSpec
-from leafcuttr_forward.flows.transacting import MARKERS_S, TransactionalWriter
+from leafcuttr_forward.flows.transacting import MARKERS_S, UNDER_WAY, TransactionalWriter
+from leafcuttr_sdk.errors import BrokerError, MessageTooLarge, OutOfOrderSequence
 from leafcuttr_sdk.records import Appended, NewBatch
 from leafcuttr_sdk.testing import HandClock
 from leafcuttr_sdk.types import TopicPartition
@@ -33,7 +36,14 @@ class Target:
         self.held_at_the_end: list[int] = []
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
         """Happens while the first records of a transaction are appended."""
+        self.begun: list[int] = []
+        """How many calls were under way at the beginning of each, itself included."""
+        self.errors: dict[int, BrokerError] = {}
+        """What the calls raise with these numbers, from 0 on."""
+        self.answer: trio.Event | None = None
+        """What calls wait for."""
         self._open: list[int] = []
+        self._under_way = 0
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[Target]:
@@ -47,9 +57,17 @@ class Target:
             self.held_at_the_end.append(self.case.intake.held)
             return [Appended(0, 0)]
         self._open.append(len(batches))
+        self._under_way += 1
+        number = len(self.begun)
+        self.begun.append(self._under_way)
         meanwhile, self.meanwhile = self.meanwhile, None
         if meanwhile is not None:
             await meanwhile()
+        if self.answer is not None:
+            await self.answer.wait()
+        self._under_way -= 1
+        if number in self.errors:
+            raise self.errors[number]
         return [Appended(0, 9) for _ in batches]
 
 
@@ -59,7 +77,7 @@ class Writing:
     def __init__(self, case: Case, clock: HandClock) -> None:
         self.case, self.clock, self.target = case, clock, Target(case)
         self._next = 0
-        progress = Progress("f", "c", "c", {}, FlowReport("f"))
+        self.progress = progress = Progress("f", "c", "c", {}, FlowReport("f"))
         progress.start(PARTITION, 0, "copy")
         spec = FlowSpec(name="f", rules=[], transaction_ms=100)
         self.writer = TransactionalWriter(
@@ -152,6 +170,49 @@ async def test_a_fast_flow_waits_a_moment_for_more(
         writing.found(600_000, 600_000)
         writing.target.meanwhile = more
         assert await writing.run(len(expected)) == expected
+
+
+async def test_calls_of_one_that_is_behind_do_not_wait_for_each_other(
+    writing: Writing, autojump_clock: MockClock
+) -> None:
+    """Nor are there more of them at a time than a broker keeps in their order, and positions are behind the last."""
+    writing.writer._spec = replace(writing.writer._spec, request_bytes=MUCH)
+    for _ in range(UNDER_WAY + 2):
+        await writing.finds(MUCH)
+    await writing.finds(1000)
+    target = writing.target
+    target.answer = trio.Event()
+
+    async def answers() -> None:
+        await trio.sleep(1)
+        assert target.begun == [1, 2, 3, 4, 5] and not target.committed
+        assert target.answer is not None
+        target.answer.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(answers)
+        await writing.run(1)
+    assert max(target.begun) == UNDER_WAY
+    assert sum(map(sum, target.committed)) == UNDER_WAY + 3
+    records = 10 * (UNDER_WAY + 3)
+    assert writing.progress.positions[PARTITION].offset == records
+
+
+async def test_what_is_refused_for_itself_is_said_with_all_that_the_transaction_had(
+    writing: Writing, autojump_clock: MockClock
+) -> None:
+    writing.writer._spec = replace(writing.writer._spec, request_bytes=MUCH)
+    for _ in range(UNDER_WAY + 2):
+        await writing.finds(MUCH)
+    target = writing.target
+    target.answer = trio.Event()
+    target.answer.set()
+    target.errors = {1: OutOfOrderSequence("behind another"), 2: MessageTooLarge("too large")}
+    with pytest.raises(RecordsRefused, match="too large") as raised:
+        await writing.writer.run()
+    assert len(raised.value.portions) == len(target.begun) < UNDER_WAY + 2, "no call begins after the error"
+    assert not target.committed
+    assert not writing.progress.positions[PARTITION].offset
 
 
 async def test_what_stands_alone_does_not_join_one_that_waits_for_more(

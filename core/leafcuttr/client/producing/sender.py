@@ -87,6 +87,13 @@ class BatchSender:
         self, batches: Sequence[NewBatch], identity: ProducerIdentity
     ) -> "list[Appended | BrokerError]":
         """See `leafcuttr_sdk.peers.PeerAppender.append`."""
+        return await self.begin(batches, identity)()
+
+    def begin(
+        self, batches: Sequence[NewBatch], identity: ProducerIdentity
+    ) -> "Callable[[], Awaitable[list[Appended | BrokerError]]]":
+        """`append` in two steps: they have their places in their partitions when this returns, and what it returns
+        waits for the answers."""
         if self._closed:
             raise RuntimeError("This appender is closed.")
         done = trio.Event()
@@ -101,8 +108,7 @@ class BatchSender:
             except BrokerError as error:
                 lane.refuse(call, place, error)
         self._send_for({partition for partition, _ in batches})
-        await done.wait()
-        return [answer for answer in call.answers if answer is not None]
+        return partial(_answers, call, done)
 
     async def stop(self, error: BrokerError) -> None:
         """Send nothing more before `resume`: what waits fails, what is under way comes back."""
@@ -376,6 +382,11 @@ class BatchSender:
     def _change(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
+
+
+async def _answers(call: Call, done: trio.Event) -> "list[Appended | BrokerError]":
+    await done.wait()
+    return [answer for answer in call.answers if answer is not None]
 
 
 class _Sent(NamedTuple):
