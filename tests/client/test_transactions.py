@@ -177,31 +177,114 @@ async def test_calls_of_several_tasks_are_written_in_their_order_and_acknowledge
     peer: Peer, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tps = [TopicPartition(topic, number) for number in range(3)]
-    begun, answered = list[int](), list[int]()
-
-    async def append(transaction: OpenTransaction, number: int) -> None:
-        await transaction.append([new_batch(tp, b"%d" % number) for tp in tps])
-        answered.append(number)
-
-    begin = BatchSender.begin
+    begin, answered = BatchSender.begin, RemoteTransaction._answered
+    begun, five = 0, trio.Event()
 
     def noted(sender: BatchSender, *arguments: Any) -> Any:
-        begun.append(len(answered))
+        nonlocal begun
+        begun += 1
+        if begun == 5:
+            five.set()
         return begin(sender, *arguments)
 
+    async def held(transaction: RemoteTransaction, answers: Any) -> list[Appended]:
+        await five.wait()
+        return await answered(transaction, answers)
+
     monkeypatch.setattr(BatchSender, "begin", noted)
+    monkeypatch.setattr(RemoteTransaction, "_answered", held)
     async with (
         peer.transaction(f"x-{topic}") as producer,
         producer.begin() as transaction,
         trio.open_nursery() as nursery,
     ):
-        for number in range(20):
-            nursery.start_soon(append, transaction, number)
-            await trio.lowlevel.checkpoint()
-            await trio.lowlevel.checkpoint()
-    assert begun == sorted(begun) and len(begun) == 20
-    assert begun[4] == 0, "none of the first five waits for an answer"
+        with within(30, "five calls at a time"):
+            for number in range(20):
+                nursery.start_soon(transaction.append, [new_batch(tp, b"%d" % number) for tp in tps])
+                await trio.lowlevel.checkpoint()
+                await trio.lowlevel.checkpoint()
+            await five.wait()
     await sees(peer, topic, *[[b"%d" % number for number in range(20)]] * 3)
+
+
+async def test_a_call_that_waits_for_its_turn_fails_with_the_transaction(peer: Peer, topic: str) -> None:
+    tp, caught = TopicPartition(topic, 0), list[type]()
+
+    async def append(transaction: OpenTransaction) -> None:
+        try:
+            await transaction.append([new_batch(tp, b"late")])
+        except BrokerError as error:
+            caught.append(type(error))
+
+    async with peer.transaction(f"x-{topic}") as producer:
+        with pytest.raises(TransactionAborted, match="a call was cancelled"):
+            async with producer.begin() as transaction, trio.open_nursery() as nursery:
+                assert isinstance(transaction, RemoteTransaction)
+                turn = transaction._one_at_a_time
+                async with turn:
+                    nursery.start_soon(append, transaction)
+                    while not turn.statistics().tasks_waiting:
+                        await trio.lowlevel.checkpoint()
+                    with trio.CancelScope() as scope:
+                        scope.cancel()
+                        await transaction.append([new_batch(tp, b"gone")])
+    assert caught == [TransactionAborted]
+    await sees(peer, topic, [])
+
+
+async def test_calls_under_way_settle_before_the_epoch_changes(
+    peer: Peer, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them has found that the transaction took too long."""
+    tps, name, caught = [TopicPartition(topic, number) for number in range(2)], f"x-{topic}", list[type]()
+    answered, explained = RemoteTransaction._answered, RemoteProducer.explained
+    release, explanations = trio.Event(), list[int]()
+
+    async def held(transaction: RemoteTransaction, answers: Any) -> list[Appended]:
+        try:
+            found = await answers()
+        finally:
+            if transaction._under_way == 2 and not release.is_set():
+                release.set()
+                while not transaction._explaining.locked():  # by the other call
+                    await trio.lowlevel.checkpoint()
+            else:
+                await release.wait()
+
+        async def again() -> Any:
+            return found
+
+        return await answered(transaction, again)
+
+    async def noted(producer: RemoteProducer, *arguments: Any) -> BrokerError:
+        assert isinstance(transaction, RemoteTransaction)
+        explanations.append(transaction._under_way)
+        return await explained(producer, *arguments)
+
+    async def append(transaction: OpenTransaction, tp: TopicPartition) -> None:
+        try:
+            await transaction.append([new_batch(tp, b"late")])
+        except BrokerError as error:
+            caught.append(type(error))
+
+    async with peer.transaction(name, timeout_ms=100) as producer:
+        with pytest.raises(TransactionAborted):
+            async with producer.begin() as transaction:
+                await transaction.append([new_batch(tp, b"late") for tp in tps])
+                with within(60, "the abort"):
+                    while (await peer.offsets({tps[0]: LATEST}, committed=True))[tps[0]] == 0:
+                        await trio.sleep(0.05)
+                monkeypatch.setattr(RemoteTransaction, "_answered", held)
+                monkeypatch.setattr(RemoteProducer, "explained", noted)
+                async with trio.open_nursery() as nursery:
+                    for tp in tps:
+                        nursery.start_soon(append, transaction, tp)
+        monkeypatch.undo()
+        async with producer.begin() as transaction:
+            await transaction.append([new_batch(tps[0], b"next")])
+    assert caught == [TransactionTimedOut] * 2
+    assert explanations == [0], "once, with nothing under way"
+    await sees(peer, topic, [b"next"])
 
 
 async def test_the_end_of_the_block_waits_for_what_other_tasks_have_begun(peer: Peer, topic: str) -> None:

@@ -233,6 +233,25 @@ async def test_what_stands_alone_does_not_join_one_that_waits_for_more(
         assert await writing.run(2) == [[2], [1]]
 
 
+async def test_what_stands_alone_has_a_transaction_of_its_own(
+    writing: Writing, autojump_clock: MockClock
+) -> None:
+    writing.case.intake.go_carefully(PARTITION, step=10, until=20)
+    for _ in range(3):
+        await writing.finds(2 * MUCH)
+    assert await writing.run(3) == [[1], [1], [1]]
+
+
+async def test_what_stands_alone_is_not_behind_others(writing: Writing, autojump_clock: MockClock) -> None:
+    async def more() -> None:
+        writing.case.intake.go_carefully(PARTITION, step=10, until=30)
+        await writing.finds(2 * MUCH)
+
+    writing.found(1000)
+    writing.target.meanwhile = more
+    assert await writing.run(2) == [[1], [1]]
+
+
 async def test_what_the_target_has_taken_needs_no_memory_any_more(
     writing: Writing, autojump_clock: MockClock
 ) -> None:
