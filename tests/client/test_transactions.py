@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from leafcuttr.client import transactions
 from leafcuttr.client.producing.sender import BatchSender
@@ -248,6 +249,7 @@ async def test_calls_under_way_settle_before_the_epoch_changes(
                 release.set()
                 while not transaction._explaining.locked():  # by the other call
                     await trio.lowlevel.checkpoint()
+                await trio.testing.wait_all_tasks_blocked()
             else:
                 await release.wait()
 
