@@ -72,6 +72,7 @@ def test_nothing_else_but_our_own() -> None:
     assert more == {
         ("broker", "lc.filters.dead.letter.topic"),
         ("broker", "lc.isolated"),
+        ("broker", "lc.listeners.open"),
         ("broker", "lc.log.min.free.bytes"),
         ("broker", "lc.log.sync.always"),
         ("broker", "lc.metrics.enable"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
 import socket
 import ssl
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -86,7 +88,7 @@ def test_nothing_is_read_again_while_nothing_changes(
     file: Path, client: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live = LiveCertificates(TlsFiles("lc.x", str(file)))
-    monkeypatch.setattr("leafcuttr.net.live_certificates.server_context", None)
+    monkeypatch.setattr("leafcuttr.net.live_certificates.server_tls", None)
     assert not live.look()
     assert handshake(live.context, client)[0] == "first"
 
@@ -205,3 +207,106 @@ def test_other_settings_that_do_not_fit(
     assert handshake(live.context.newest, client)[0] == "first"
     (record,) = caplog.records
     assert record.getMessage().startswith("lc.acme.ssl.keystore.location=/nowhere: No such file")
+
+
+def with_names(authority: trustme.CA, file: Path, common_name: str, *names: str, **more: Any) -> None:
+    authority.issue_cert(
+        *names, common_name=common_name, organization_unit_name="web", **more
+    ).private_key_and_cert_chain_pem.write_to_path(file)
+
+
+STRICT = {"allows_other_subject": False, "allows_other_names": False}
+
+
+def test_another_subject(
+    file: Path, authority: trustme.CA, client: ssl.SSLContext, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Refused unless the settings allow it, as in Kafka."""
+    with_names(authority, file, "first", "localhost")
+    live = LiveCertificates(TlsFiles("lc.x", str(file), **STRICT))  # type: ignore[arg-type]
+    with_names(authority, file, "FIRST", "localhost")
+    assert live.look(), "upper case is no difference"
+    with_names(authority, file, "second", "localhost")
+    assert not live.look()
+    before, after = live.chain[0].subject_text, "CN=second"
+    (line,) = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
+    assert line.startswith(f"lc.x.ssl.keystore.location={file}: its subject is {after}")
+    assert f" and was {before} (lc.x.ssl.allow.dn.changes=true allows another); the certificate that" in line
+    assert handshake(live.context, client)[0] == "FIRST"
+    assert live.use(live.files._replace(allows_other_subject=True))
+    assert handshake(live.context, client)[0] == "second"
+
+
+def test_other_alternative_names(file: Path, authority: trustme.CA, caplog: pytest.LogCaptureFixture) -> None:
+    """More may come, none may go."""
+    with_names(authority, file, "a", "localhost", "old.test")
+    live = LiveCertificates(TlsFiles("lc.x", str(file), **STRICT))  # type: ignore[arg-type]
+    with_names(authority, file, "a", "localhost", "old.test", "new.test")
+    assert live.look()
+    with_names(authority, file, "a", "localhost", "new.test", "newer.test")
+    assert not live.look()
+    (line,) = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
+    assert (
+        "of its alternative names old.test would be lost (lc.x.ssl.allow.san.changes=true allows it)" in line
+    )
+    assert live.use(live.files._replace(allows_other_names=True))
+
+
+def test_one_that_has_expired(file: Path, authority: trustme.CA, caplog: pytest.LogCaptureFixture) -> None:
+    """It does not take the place of one that has not; a start with it, and its replacement by another, are better than
+    nothing."""
+    past = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=2)
+    live = LiveCertificates(TlsFiles("lc.x", str(file)))
+    with_names(authority, file, "a", "localhost", not_after=past)
+    assert not live.look()
+    assert "has expired (" in caplog.records[-1].getMessage()
+    assert "stays in use" in caplog.records[-1].getMessage()
+    caplog.clear()
+    expired = LiveCertificates(TlsFiles("lc.x", str(file)))
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING and " has expired (" in record.getMessage()
+    with_names(authority, file, "b", "localhost", not_after=past + datetime.timedelta(days=1))
+    assert expired.look()
+
+
+def test_check_changes_nothing(file: Path, authority: trustme.CA, client: ssl.SSLContext) -> None:
+    live = LiveCertificates(TlsFiles("lc.x", str(file)))
+    write(file, authority, "second")
+    live.check(live.files)
+    assert handshake(live.context, client)[0] == "first"
+    with pytest.raises(TlsError, match="No such file"):
+        live.check(live.files._replace(keystore="/nowhere"))
+    assert live.look(), "what was checked is not taken for read"
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("newest", [False, True])
+def test_old_sessions_end(
+    file: Path, authority: trustme.CA, client: ssl.SSLContext, version: ssl.TLSVersion, newest: bool
+) -> None:
+    """A session from before the change is not gone on with: neither by the first context, which listeners of plugins
+    have, nor by the newest."""
+    client.maximum_version = version
+    live = LiveCertificates(TlsFiles("lc.x", str(file)))
+
+    def resumed(session: ssl.SSLSession | None) -> tuple[bool | None, ssl.SSLSession | None]:
+        ours, theirs = socket.socketpair()
+        context = live.context.newest if newest else live.context
+
+        def serve() -> None:
+            with context.wrap_socket(ours, server_side=True) as sock:
+                sock.sendall(b"x")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with client.wrap_socket(theirs, server_hostname="localhost", session=session) as sock:
+            sock.recv(1)  # behind the tickets of TLS 1.3
+            found = sock.session_reused, sock.session
+        thread.join()
+        return found
+
+    _, session = resumed(None)
+    assert resumed(session)[0], "while nothing has changed it is"
+    write(file, authority, "second")
+    assert live.look()
+    assert not resumed(session)[0]

@@ -139,7 +139,13 @@ def test_each_thing_that_can_be_wrong_is_a_line(tmp_path: Path, ca: trustme.CA) 
     )
     assert "cannot be read" in wrong(keystore=made("cut", key, chain[:200], b"\n-----END CERTIFICATE-----\n"))
     assert "it has no PEM; the private key" in wrong(keystore=made("empty"))
-    assert "openssl pkcs12" in wrong(keystore=made("p12", b"\x30\x82\x01\x02" + bytes(300)))
+    assert "a PKCS#12 keystore; lc.acme.ssl.key.password does not open it, or it cannot" in wrong(
+        keystore=made("p12", b"\x30\x82\x01\x02" + bytes(300)), keystore_password="x"
+    )
+    assert "it has 2 private keys; allowed is one" in wrong(keystore=made("both", key, key, chain))
+    assert "it has PEM of another kind; the private key" in wrong(
+        keystore=made("dh", b"-----BEGIN DH PARAMETERS-----\nAAAA\n-----END DH PARAMETERS-----\n")
+    )
 
     trust = f"{PREFIX}.ssl.truststore.location"
     assert wrong(keystore=plain, truststore=str(missing)).startswith(f"{trust}={missing}: No such file")
@@ -160,3 +166,14 @@ def test_tls_that_somebody_believes_to_have_is_no_plaintext(tmp_path: Path, ca: 
         {"client_auth": "required"},
     ):
         assert wrong(**given).endswith("the listener would be plaintext")
+
+
+def test_an_issuer_that_is_trusted_need_not_have_a_trusted_one_itself(tmp_path: Path, ca: trustme.CA) -> None:
+    """As in Java: of client, intermediate authority, root, the truststore may have the second alone."""
+    middle = ca.create_child_ca()
+    trusted = tmp_path / "middle.pem"
+    middle.cert_pem.write_to_path(trusted)
+    context = server_context(TlsFiles(PREFIX, keystore(tmp_path, ca), None, str(trusted), "required"))
+    assert context is not None
+    assert handshake(context, ca, client=middle.issue_cert("device@example.org")) == "TLSv1.3"
+    assert handshake(context, ca, client=ca.issue_cert("device@example.org")) == "CERTIFICATE_VERIFY_FAILED"

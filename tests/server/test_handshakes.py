@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import ssl
@@ -12,10 +13,12 @@ import pytest
 import trio
 import trio.testing
 
+from leafcuttr.net.principal_rules import principal_rules
 from leafcuttr.net.tls import server_context
 from leafcuttr.net.tls_files import TlsFiles
 from leafcuttr.server.handshakes import HANDSHAKE_S, Handshakes
 from leafcuttr.server.tls_transport import TlsTransport
+from leafcuttr.state.identity import Principal
 from support.tls_peer import Certificates
 
 PEER = "10.0.0.7:1234"
@@ -89,6 +92,41 @@ async def test_a_client_without_a_certificate(
         transport.close()
     assert line.endswith("it has shown no certificate (ssl.client.auth=required)")
     assert reasons == ["TLSV13_ALERT_CERTIFICATE_REQUIRED"], "the client learns why"
+
+
+@pytest.mark.parametrize("common_name", ["device", "Other"])
+async def test_the_principal_of_a_client(
+    pair: Pair, caplog: pytest.LogCaptureFixture, tmp_path: Path, common_name: str
+) -> None:
+    """Of a client whose subject no rule matches, the connection ends, as in Kafka."""
+    transport, theirs = pair
+    ours = Certificates(tmp_path, "clients")
+    known = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+    known.load_cert_chain(ours.issue(common_name=common_name).file)
+    transport._tls.context.load_verify_locations(ours.trusted)
+    theirs.setblocking(True)
+    found: list[Principal | None] = []
+    handshakes = Handshakes()
+    rules = principal_rules("RULE:^CN=([a-z]+),.*$/$1/")
+
+    def shake() -> None:
+        with contextlib.suppress(OSError), known.wrap_socket(theirs, server_hostname="127.0.0.1") as tls:
+            tls.recv(1)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.to_thread.run_sync, shake)
+        found.append(await handshakes.principal(transport, "SSL", PEER, rules))
+        transport.close()
+    if common_name == "device":
+        assert found == [Principal("User", "device")]
+        assert handshakes.failed == {}
+    else:
+        assert found == [None]
+        assert handshakes.failed == {"SSL": 1}
+        line = caplog.records[-1].getMessage()
+        assert line.startswith(
+            f"closing the connection from {PEER} on SSL: no rule of ssl.principal.mapping.rules matches CN=Other,OU="
+        )
 
 
 async def test_a_peer_that_goes_is_no_line(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:

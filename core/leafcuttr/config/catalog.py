@@ -31,7 +31,7 @@ from leafcuttr.config import (
     topic_settings,
     transaction_settings,
 )
-from leafcuttr.config.setting import ConfigKey, Effect
+from leafcuttr.config.setting import ConfigKey
 from leafcuttr.errors import ConfigError
 
 THEMES: Final[tuple[tuple[str, tuple[ConfigKey, ...]], ...]] = (
@@ -88,7 +88,7 @@ OF_LISTENERS: Final = (
     "max.connections",
     "max.connection.creation.rate",
     "sasl.enabled.mechanisms",
-    *(row.name for row in tls_settings.SETTINGS if row.effect is Effect.HONOURED),
+    *(row.name for row in tls_settings.SETTINGS),
 )
 _JAAS: Final = "plain.sasl.jaas.config"
 LISTENER_PREFIX: Final = "listener.name."

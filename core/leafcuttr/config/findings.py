@@ -143,7 +143,8 @@ def warnings(settings: Settings) -> Iterator[ConfigFinding]:
 
 def notes(settings: Settings) -> Iterator[ConfigFinding]:
     """Values other than the default of settings that have no effect here, each with the reason."""
-    for key, setting in BROKER.items():
+    of_listeners = {key: setting for key in settings.made_names if (setting := CORE.broker_setting(key))}
+    for key, setting in (*BROKER.items(), *of_listeners.items()):
         given = settings.given(key)
         if given is None or setting.effect is not Effect.NONE or settings.value(key) == setting.default:
             continue

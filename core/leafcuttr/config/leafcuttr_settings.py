@@ -16,6 +16,16 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         reason="there is no replication, so false changes nothing but prints a warning",
     ),
     ConfigKey(
+        "lc.listeners.open",
+        STRING,
+        "warn",
+        (
+            "What becomes of a listener that other machines reach and that requires no authentication: warn has a line "
+            "in the log, refuse stops the start."
+        ),
+        choices=("warn", "refuse"),
+    ),
+    ConfigKey(
         "lc.log.min.free.bytes",
         LONG,
         64 * 1024 * 1024,

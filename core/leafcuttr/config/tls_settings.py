@@ -9,25 +9,21 @@ used: Final = partial(ConfigKey, dynamic=True, per_broker=True)
 java: Final = partial(
     ConfigKey, effect=Effect.NONE, reason="OpenSSL does TLS here, and Java has no part in it"
 )
-by_content: Final = partial(
-    ConfigKey, effect=Effect.NONE, reason="the format is told by the content; it has to be PEM"
-)
+by_content: Final = partial(ConfigKey, effect=Effect.NONE, reason="the format is told by the content")
 later: Final = partial(ConfigKey, effect=Effect.NONE)
 
 SETTINGS: Final[tuple[ConfigKey, ...]] = (
-    later(
+    ConfigKey(
         "ssl.allow.dn.changes",
         BOOLEAN,
         False,
-        "Let a new certificate have another distinguished name.",
-        reason="a new certificate may have any names",
+        "Let the certificate that replaces one while the broker runs have another distinguished name.",
     ),
-    later(
+    ConfigKey(
         "ssl.allow.san.changes",
         BOOLEAN,
         False,
-        "Let a new certificate have other alternative names.",
-        reason="a new certificate may have any names",
+        "Let the certificate that replaces one while the broker runs lack some of its alternative names.",
     ),
     used(
         "ssl.cipher.suites",
@@ -80,18 +76,16 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "ssl.keystore.location",
         STRING,
         None,
-        "The PEM file with the private key and its certificates, the listener's own first.",
+        "The file with the private key and its certificates, the listener's own first: PEM, PKCS#12 or JKS.",
     ),
-    by_content(
-        "ssl.keystore.password", PASSWORD, None, "The password of that file.", dynamic=True, per_broker=True
-    ),
+    used("ssl.keystore.password", PASSWORD, None, "The password of that file, if it is PKCS#12 or JKS."),
     by_content("ssl.keystore.type", STRING, "JKS", "The format of that file.", dynamic=True, per_broker=True),
-    later(
+    ConfigKey(
         "ssl.principal.mapping.rules",
         STRING,
         "DEFAULT",
-        "Rules that make a principal of a certificate's distinguished name.",
-        reason="clients with certificates have no principal of their own yet",
+        "Rules that make the name of a principal of the distinguished name in a client's certificate: DEFAULT or "
+        "RULE:pattern/replacement/[LU], the first that matches counts.",
     ),
     later(
         "ssl.protocol",
@@ -124,11 +118,9 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "ssl.truststore.location",
         STRING,
         None,
-        "The PEM file with the certificates that sign those of clients.",
+        "The file with the certificates that sign those of clients: PEM, PKCS#12 or JKS.",
     ),
-    by_content(
-        "ssl.truststore.password", PASSWORD, None, "The password of that file.", dynamic=True, per_broker=True
-    ),
+    used("ssl.truststore.password", PASSWORD, None, "The password of that file, if it is PKCS#12 or JKS."),
     by_content(
         "ssl.truststore.type", STRING, "JKS", "The format of that file.", dynamic=True, per_broker=True
     ),

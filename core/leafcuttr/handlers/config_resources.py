@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, Protocol, TypeVar
 
-from leafcuttr.config.catalog import Catalog
+from leafcuttr.config.catalog import LISTENER_PREFIX, Catalog
 from leafcuttr.errors import BrokerError, InvalidRequest, UnknownTopicOrPartition
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
@@ -155,10 +155,23 @@ async def _alter_broker(
         broker.chains.vet_broker(before, after)
         return after
 
+    of_tls = _of_tls((*changed, *removed)) if name else []
+    if of_tls and broker.tls is not None:
+        after = vetted(dynamic.texts(scope))
+        dynamic.check(scope, after, removed)
+        await broker.tls.check(broker.settings.with_changes(after), of_tls)
     if validate_only:
         dynamic.check(scope, vetted(dynamic.texts(scope)), removed)
-    else:
-        await dynamic.edit(scope, vetted, removed)
+        return
+    await dynamic.edit(scope, vetted, removed)
+    if of_tls and broker.tls is not None:
+        await broker.tls.read_again(of_tls)
+
+
+def _of_tls(names: Sequence[str]) -> list[str]:
+    """Those of one listener's TLS. To alter one, even to the value that it has, is how Kafka's tools have files read
+    again (KIP-226)."""
+    return [name for name in names if name.startswith(LISTENER_PREFIX) and ".ssl." in name]
 
 
 def _check_changeable(catalog: Catalog, changed: Sequence[str], *, own: bool) -> None:

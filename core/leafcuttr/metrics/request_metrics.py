@@ -43,6 +43,13 @@ ACCEPT_PAUSES = counter(
     "leafcuttr_accept_pauses_total",
     "How often the broker stopped accepting connections, because of max.connections or of the limit of open files.",
 )
+CERTIFICATE_DAYS_LEFT = gauge(
+    "leafcuttr_certificate_days_left",
+    "Days until a certificate that a listener shows expires, those of its issuers too, by listener and subject. It is "
+    "negative once it has expired.",
+    "listener",
+    "subject",
+)
 LONG_POLLS = gauge(
     "leafcuttr_waiting_fetches",
     "Fetch requests that wait for records now.",
@@ -69,6 +76,7 @@ METRICS = (
     CONNECTIONS_ACCEPTED,
     CONNECTIONS_REFUSED,
     ACCEPT_PAUSES,
+    CERTIFICATE_DAYS_LEFT,
     LONG_POLLS,
     FETCH_SESSIONS,
     REQUEST_MEMORY,

@@ -9,10 +9,14 @@ stays in use.
 import logging
 import os
 import ssl
+import threading
+import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from leafcuttr.net.tls import server_context
+from leafcuttr.net.distinguished_names import same_name
+from leafcuttr.net.doubts import doubts_of_chain
+from leafcuttr.net.tls import ServerTls, server_tls
 from leafcuttr.net.tls_files import TlsError, TlsFiles
 
 logger = logging.getLogger(__name__)
@@ -43,6 +47,10 @@ class LiveContext(ssl.SSLContext):
         self._newest = newest
         if self.sni_callback is None:
             self.sni_callback = _take_newest
+            # The keys of tickets stay those of this context: with a ticket from before the change a client would not
+            # have to show a certificate that is trusted now.
+            self.options |= ssl.OP_NO_TICKET
+            self.num_tickets = 0
 
 
 # Called for every ClientHello, whether or not it names a server.
@@ -53,52 +61,77 @@ def _take_newest(handshake: ssl.SSLSocket | ssl.SSLObject, name: str | None, con
 
 
 class LiveCertificates:
-    """The files of one listener, and its context. Raises TlsError as `server_context` does. Blocks."""
+    """The files of one listener, its context, and the `chain` of certificates that it shows. Raises TlsError as
+    `server_tls` does. Every method may be called in any thread, and blocks."""
 
     def __init__(self, files: TlsFiles) -> None:
         self.files = files
+        self._lock: Final = threading.Lock()
         self._signature = _signature(files)
         make: Callable[[int], ssl.SSLContext] = LiveContext
-        context = server_context(files, make)
-        assert isinstance(context, LiveContext), "without a keystore there is nothing to read"
-        self.context: Final[LiveContext] = context
+        tls = server_tls(files, make)
+        assert isinstance(tls.context, LiveContext)
+        self.context: Final[LiveContext] = tls.context
+        self.chain = tls.chain
+        self._doubt(tls)
+
+    def check(self, files: TlsFiles) -> None:
+        """Raise TlsError if these could not take the place of what is in use. Nothing is changed."""
+        with self._lock:
+            self._read(files)
 
     def use(self, files: TlsFiles) -> bool:
         """As `look`, with other settings."""
-        if files == self.files:
-            return self.look()
-        try:
-            newest = server_context(files)
-        except TlsError as error:
-            logger.error("%s; the certificate that was read before stays in use", error)
-            return False
-        assert newest is not None, "without a keystore there is nothing to read"
-        self.files, self._signature = files, _signature(files)
-        self._take(newest)
-        return True
+        with self._lock:
+            return self._take(files) if files != self.files else self._look()
 
     def look(self) -> bool:
-        """Whether the files have changed since they were read last and now fit; if so they are in use. Blocks."""
-        signature = _signature(self.files)
-        if signature == self._signature:
-            return False
-        self._signature = signature
+        """Whether the files have changed since they were read last and now fit; if so they are in use."""
+        with self._lock:
+            return self._look()
+
+    def _look(self) -> bool:
+        return _signature(self.files) != self._signature and self._take(self.files)
+
+    def _take(self, files: TlsFiles) -> bool:
+        signature = _signature(files)
+        if files == self.files:
+            self._signature = signature  # one line for one change, whether or not it fits
         try:
-            newest = server_context(self.files)
+            tls = self._read(files)
         except TlsError as error:
             logger.error("%s; the certificate that was read before stays in use", error)
             return False
-        assert newest is not None
-        self._take(newest)
+        self.context.follow(tls.context)
+        self.files, self._signature, self.chain = files, signature, tls.chain
+        source = files.keystore or files.name("keystore.key")
+        logger.info("%s: the certificate was read again from %s", files.prefix or "ssl", source)
+        self._doubt(tls)
         return True
 
-    def _take(self, newest: ssl.SSLContext) -> None:
-        self.context.follow(newest)
-        logger.info(
-            "%s: the certificate was read again from %s",
-            self.files.prefix or "ssl",
-            self.files.keystore or self.files.name("keystore.key"),
-        )
+    def _read(self, files: TlsFiles) -> ServerTls:
+        """Raises TlsError, also for what is right in itself but not in the place of what is in use."""
+        tls = server_tls(files)
+        before, after = self.chain[0], tls.chain[0]
+        now_s = time.time()
+        if after.not_after < now_s <= before.not_after:
+            raise TlsError(next(doubts_of_chain(tls.setting, tls.chain, now_s)).line)
+        if not files.allows_other_subject and not same_name(before.subject, after.subject):
+            raise TlsError(
+                f"{tls.setting}: its subject is {after.subject_text} and was {before.subject_text} "
+                f"({files.name('allow.dn.changes')}=true allows another)"
+            )
+        if not files.allows_other_names and not after.alternative_names >= before.alternative_names:
+            lost = sorted({*before.names, *before.other_names} - {*after.names, *after.other_names})
+            raise TlsError(
+                f"{tls.setting}: of its alternative names {', '.join(lost) or 'some'} would be lost "
+                f"({files.name('allow.san.changes')}=true allows it)"
+            )
+        return tls
+
+    def _doubt(self, tls: ServerTls) -> None:
+        for doubt in doubts_of_chain(tls.setting, tls.chain, time.time()):
+            logger.warning("%s", doubt.line)
 
 
 def _signature(files: TlsFiles) -> _Signature:

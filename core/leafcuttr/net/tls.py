@@ -1,65 +1,57 @@
-"""TLS for listeners: Kafka's `ssl.*` settings, read and checked, as a context of Python's ssl module.
+"""TLS for listeners: Kafka's `ssl.*` settings, checked, as a context of Python's ssl module.
 
-The key and its certificates are in one PEM file, as Kafka has it with `ssl.keystore.type=PEM`, or are the texts of
-`ssl.keystore.key` and `ssl.keystore.certificate.chain`. Everything that can be wrong with them is one line that names
-the setting. Cipher suites are in `cipher_suites`.
+Files are read by `keystores`; cipher suites are in `cipher_suites`. Everything that can be wrong is one line that names
+the setting. What clients may refuse is in `doubts`.
 """
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, NamedTuple
 
 from leafcuttr.net.tls_files import VERSIONS, TlsError, TlsFiles
 
 if TYPE_CHECKING:
     import ssl
 
-_KEY: Final = re.compile(rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----")
-_ENCRYPTED: Final = re.compile(
-    rb"-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: *4, *ENCRYPTED", re.MULTILINE
-)
-_CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
-_BINARY: Final = (b"\x30\x82", b"\xfe\xed\xfe\xed")  # PKCS#12, JKS
+    from leafcuttr.net.certificates import Certificate
+    from leafcuttr.net.keystores import KeyEntry
 
 
-def server_context(
-    files: TlsFiles, make: "Callable[[int], ssl.SSLContext] | None" = None
-) -> "ssl.SSLContext | None":
-    """None where no keystore is given: plaintext. TLS 1.2 and later. Blocks: files are read. Raises TlsError. `make`
-    makes the context of a protocol, `ssl.SSLContext` if it is not given."""
-    if files.keystore is None and files.key is None and files.chain is None:
+class ServerTls(NamedTuple):
+    """The context of a listener, and the chain of certificates that it shows, its own first."""
+
+    context: "ssl.SSLContext"
+    setting: str
+    """Where they are from, for messages."""
+    chain: "tuple[Certificate, ...]"
+
+
+def server_context(files: TlsFiles) -> "ssl.SSLContext | None":
+    """None where no keystore is given: plaintext. TLS 1.2 and later. Blocks: files are read. Raises TlsError."""
+    if not files.has_key:
         _check_plaintext(files)
         return None
+    return server_tls(files).context
+
+
+def server_tls(files: TlsFiles, make: "Callable[[int], ssl.SSLContext] | None" = None) -> ServerTls:
+    """As `server_context`, of a listener that has TLS. `make` makes the context of a protocol, `ssl.SSLContext` if it
+    is not given."""
     import ssl
 
-    setting, pem = _key_and_certificates(files)
+    from leafcuttr.net.keystores import read_key_entry
+
+    entry = read_key_entry(files)
     context = (make or ssl.SSLContext)(ssl.PROTOCOL_TLS_SERVER)
     _choose_versions(context, files)
-    _load_key(context, files, setting, pem)
+    _load_key(context, files, entry)
     _load_trusted(context, files)
     if files.cipher_suites:
         from leafcuttr.net.cipher_suites import choose
 
         choose(context, files.cipher_suites, files.versions, files.name("cipher.suites"))
-    return context
-
-
-def _key_and_certificates(files: TlsFiles) -> tuple[str, bytes]:
-    """Where they are from, for messages, and their PEM."""
-    location, key, chain = (
-        files.name(each) for each in ("keystore.location", "keystore.key", "keystore.certificate.chain")
-    )
-    if files.keystore is not None:
-        if files.key is not None or files.chain is not None:
-            raise TlsError(f"{location} and {key if files.key else chain} are both given; allowed is one way")
-        setting = f"{location}={files.keystore}"
-        return setting, _read(setting, files.keystore)
-    if files.key is None or files.chain is None:
-        raise TlsError(f"{chain if files.key else key} is not given: {key} and {chain} need each other")
-    return key, f"{files.key}\n{files.chain}".encode()
+    return ServerTls(context, entry.setting, entry.chain)
 
 
 def _choose_versions(context: "ssl.SSLContext", files: TlsFiles) -> None:
@@ -90,47 +82,32 @@ def _check_plaintext(files: TlsFiles) -> None:
             )
 
 
-def _load_key(context: "ssl.SSLContext", files: TlsFiles, setting: str, pem: bytes) -> None:
+def _load_key(context: "ssl.SSLContext", files: TlsFiles, entry: "KeyEntry") -> None:
     import ssl
 
     password = files.name("key.password")
-    if not _KEY.search(pem):
-        raise TlsError(f"{setting}: {_other_kind(pem)} the private key in PEM has to be there too")
-    if _CERTIFICATE not in pem:
-        raise TlsError(f"{setting}: it has a private key, and the certificate in PEM has to be there too")
-    if _ENCRYPTED.search(pem) and files.key_password is None:
-        raise TlsError(f"{setting}: the private key is encrypted, and {password} is not given")
     try:
         # Always with a password: OpenSSL would prompt for one on the terminal.
-        with _as_file(files, pem) as path:
+        with _in_memory(entry.pem()) as path:
             context.load_cert_chain(path, password=files.key_password or "")
     except ssl.SSLError as error:
-        if _ENCRYPTED.search(pem) and error.reason not in ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH"):
-            raise TlsError(f"{setting}: {password} does not open the private key") from None
-        raise TlsError(f"{setting}: {_meaning(error)}") from None
+        if entry.key.is_encrypted and error.reason not in ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH"):
+            raise TlsError(f"{entry.setting}: {password} does not open the private key") from None
+        raise TlsError(f"{entry.setting}: {_meaning(error)}") from None
     except ValueError as error:  # a password of over 1024 bytes
         raise TlsError(f"{password}: {error}") from None
 
 
 @contextmanager
-def _as_file(files: TlsFiles, pem: bytes) -> Iterator[str]:
-    """The path of a file with this PEM. A text is in memory only: a key must not be left on a disk."""
-    if files.keystore is not None:
-        yield files.keystore
-        return
-    descriptor = os.memfd_create("leafcuttr-key")
+def _in_memory(pem: bytes) -> Iterator[str]:
+    """The path of a file with this PEM that is on no disk: OpenSSL takes a key from a file only."""
+    descriptor = os.memfd_create("leafcuttr-key", os.MFD_CLOEXEC)
     try:
         with open(descriptor, "wb", closefd=False) as file:
             file.write(pem)
         yield f"/proc/self/fd/{descriptor}"
     finally:
         os.close(descriptor)
-
-
-def _other_kind(pem: bytes) -> str:
-    if pem.startswith(_BINARY):
-        return "it is no PEM but a keystore of Java or PKCS#12 (openssl pkcs12 -in FILE -out FILE.pem converts it);"
-    return "it has certificates only, and" if _CERTIFICATE in pem else "it has no PEM;"
 
 
 def _meaning(error: "ssl.SSLError") -> str:
@@ -148,24 +125,18 @@ def _meaning(error: "ssl.SSLError") -> str:
 def _load_trusted(context: "ssl.SSLContext", files: TlsFiles) -> None:
     import ssl
 
-    setting = files.name("truststore.certificates")
-    pem = None if files.trusted is None else files.trusted.encode()
-    if files.truststore is not None:
-        if pem is not None:
-            raise TlsError(
-                f"{files.name('truststore.location')} and {setting} are both given; allowed is one way"
-            )
-        setting = f"{files.name('truststore.location')}={files.truststore}"
-        pem = _read(setting, files.truststore)
-    if pem is not None:
-        if _CERTIFICATE not in pem:
-            raise TlsError(f"{setting}: it has no certificate in PEM")
+    from leafcuttr.net.keystores import read_trusted
+
+    found = read_trusted(files)
+    if found is not None:
+        setting, certificates = found
         try:
-            context.load_verify_locations(cadata=pem.decode("ascii", "replace"))
+            context.load_verify_locations(cadata=b"".join(certificates))
         except (ssl.SSLError, ValueError) as error:
-            raise TlsError(
-                f"{setting}: it cannot be read ({getattr(error, 'reason', None) or error})"
-            ) from None
+            reason = getattr(error, "reason", None) or error
+            raise TlsError(f"{setting}: it cannot be read ({reason})") from None
+        # As in Java: what is in a truststore is trusted, whether or not its own issuer is there too.
+        context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
     elif files.client_auth != "none":
         raise TlsError(
             f"{files.name('client.auth')}={files.client_auth} needs {files.name('truststore.location')}: "
@@ -174,10 +145,3 @@ def _load_trusted(context: "ssl.SSLContext", files: TlsFiles) -> None:
     if files.client_auth != "none":
         required = files.client_auth == "required"
         context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
-
-
-def _read(setting: str, file: str) -> bytes:
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise TlsError(f"{setting}: {error.strerror or error}") from None

@@ -25,7 +25,27 @@ class TlsFiles(NamedTuple):
     """Trusted certificates as PEM text, in the place of a truststore."""
     versions: tuple[str, ...] = VERSIONS
     cipher_suites: tuple[str, ...] = ()
+    keystore_password: str | None = None
+    truststore_password: str | None = None
+    allows_other_subject: bool = True
+    """Whether a certificate that takes the place of the first one may have another subject, or lack some of its
+    alternative names."""
+    allows_other_names: bool = True
+    own: frozenset[str] | None = None
+    """Settings that have the prefix; the others are common to all listeners. None: all have it."""
 
     def name(self, setting: str) -> str:
         """The whole name of a setting, `ssl.` and what follows."""
-        return f"{self.prefix}.ssl.{setting}" if self.prefix else f"ssl.{setting}"
+        is_own = self.prefix and (self.own is None or f"ssl.{setting}" in self.own)
+        return f"{self.prefix}.ssl.{setting}" if is_own else f"ssl.{setting}"
+
+    @property
+    def has_key(self) -> bool:
+        """Whether a key is given, in one of the ways."""
+        return self.keystore is not None or self.key is not None or self.chain is not None
+
+    @property
+    def store_password_name(self) -> str:
+        """The setting of the password of the keystore. A listener that has no settings of its own for it (of a plugin)
+        has one for both passwords."""
+        return self.name("key.password" if self.own is None and self.prefix else "keystore.password")

@@ -15,7 +15,7 @@ import trio
 from leafcuttr.config.listeners import WILDCARDS, Listener, host_name
 from leafcuttr.errors import AddressTaken, PluginError, StartError
 from leafcuttr.net.binding import bind
-from leafcuttr.net.exposure import warn_if_open
+from leafcuttr.net.exposure import warn_if_open, why_refused
 from leafcuttr.net.tls import server_context
 from leafcuttr.net.tls_files import TlsError, TlsFiles
 from leafcuttr.net.unix import UnixSocket
@@ -102,7 +102,7 @@ async def listen(
             raise PluginError(f"{prefix} is open already")
         listener, sockets, unix, certificates = prepared
         if listener and not authenticates and settings.text(f"{prefix}.ssl.client.auth") != "required":
-            _warn_once(core, plugin, listener, sockets)
+            _judge_open(core, plugin, listener, sockets)
         if listener is not None:
             plugged.listeners[prefix] = listener
         if unix is not None:
@@ -133,12 +133,14 @@ def _keystore(settings: Settings, prefix: str) -> str | None:
 
 def tls_files(settings: Settings, prefix: str) -> TlsFiles:
     """What the settings of a listener say of TLS."""
+    password = settings.optional_text(f"{prefix}.ssl.key.password") or None
     return TlsFiles(
         prefix,
         _keystore(settings, prefix),
-        settings.optional_text(f"{prefix}.ssl.key.password") or None,
+        password,
         settings.optional_text(f"{prefix}.ssl.truststore.location") or None,
         settings.text(f"{prefix}.ssl.client.auth"),
+        keystore_password=password,
     )
 
 
@@ -198,10 +200,12 @@ def _set_options(sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
 
 
-def _warn_once(core: Core, plugin: str, listener: Listener, sockets: Sequence[socket.socket]) -> None:
-    """However often its service is started again."""
+def _judge_open(core: Core, plugin: str, listener: Listener, sockets: Sequence[socket.socket]) -> None:
+    """Refuse, or warn of, one that needs no authentication; once, however often its service is started again. Raises
+    PluginError."""
     name = listener.name
-    if name not in core.plugged.warned and warn_if_open(
-        logger, listener, sockets, f"use {name} of plugin {plugin}", f"{name}.host"
-    ):
+    what, setting = f"use {name} of plugin {plugin}", f"{name}.host"
+    if (why := why_refused(core.settings, listener, sockets, what, setting)) is not None:
+        raise PluginError(why)
+    if name not in core.plugged.warned and warn_if_open(logger, listener, sockets, what, setting):
         core.plugged.warned.add(name)

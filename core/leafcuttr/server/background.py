@@ -88,7 +88,7 @@ async def _every(
 
 async def _read_certificates(broker: Broker, connections: Connections) -> None:
     """Those whose files have changed."""
-    for certificates in (*connections.certificates, *broker.plugged.certificates.values()):
+    for certificates in (*connections.certificates.values(), *broker.plugged.certificates.values()):
         await trio.to_thread.run_sync(certificates.look)
 
 

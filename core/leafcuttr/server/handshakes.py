@@ -1,5 +1,5 @@
 """TLS handshakes of connections: a few at a time, in worker threads, each within its time, before a connection is
-served.
+served; and the principal that a client's certificate gives it.
 
 See `admission` for what they share with log-ins.
 """
@@ -8,8 +8,12 @@ import logging
 import ssl
 from typing import Final
 
+from leafcuttr.net.certificates import parse_certificate
+from leafcuttr.net.der import DerError
+from leafcuttr.net.principal_rules import NoRuleMatches, PrincipalRules
 from leafcuttr.server.admission import Admission, is_late
 from leafcuttr.server.tls_transport import TlsTransport
+from leafcuttr.state.identity import ANONYMOUS, Principal
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +52,25 @@ class Handshakes(Admission):
         if is_late(scope):
             self.refuse(listener, peer, f"no handshake within {HANDSHAKE_S:g} seconds")
         return False
+
+    async def principal(
+        self, transport: TlsTransport, listener: str, peer: str, rules: PrincipalRules
+    ) -> Principal | None:
+        """As `succeeds`, with the principal of the client; `User:ANONYMOUS` if it has shown no certificate, as in
+        Kafka. None: the connection is to be closed."""
+        if not await self.succeeds(transport, listener, peer):
+            return None
+        encoded = transport.peer_certificate
+        if encoded is None:
+            return ANONYMOUS
+        try:
+            subject = parse_certificate(encoded).subject_text
+            return Principal("User", rules.name(subject))
+        except DerError as error:
+            self.refuse(listener, peer, f"its certificate cannot be read ({error})")
+        except NoRuleMatches:
+            self.refuse(listener, peer, f"no rule of ssl.principal.mapping.rules matches {subject}")
+        return None
 
 
 def _why(error: ssl.SSLError) -> str:

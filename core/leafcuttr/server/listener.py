@@ -10,7 +10,7 @@ import errno
 import itertools
 import logging
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -66,7 +66,7 @@ class Connections:
         self.all: set[Connection] = set()
         self.accepted: dict[str, int] = {}  # by listener
         self.refused: dict[str, int] = {}  # by listener: max.connections.per.ip
-        self.certificates: Sequence[LiveCertificates] = ()  # of the listeners with TLS
+        self.certificates: Mapping[str, LiveCertificates] = {}  # by listener with TLS
         self._handshakes: Handshakes | None = None
         self._logins: Logins | None = None
         self.pauses = 0  # how often accepting has stopped: max.connections, their rate, or no descriptors
@@ -187,7 +187,9 @@ class Connections:
 
     async def _is_admitted(self, transport: Transport, connection: Connection, listener: Listener) -> bool:
         """TLS and the log-in, as far as the listener has them."""
-        if listener.protocol.endswith("SSL") and not await self._has_shaken_hands(transport, connection):
+        if listener.protocol.endswith("SSL") and not await self._has_shaken_hands(
+            transport, connection, listener
+        ):
             return False
         if not listener.protocol.startswith("SASL") or self.stopping:
             return not self.stopping
@@ -208,7 +210,10 @@ class Connections:
             if connection.is_of_stored_user(name):
                 connection.stop()
 
-    async def _has_shaken_hands(self, transport: Transport, connection: Connection) -> bool:
+    async def _has_shaken_hands(
+        self, transport: Transport, connection: Connection, listener: Listener
+    ) -> bool:
+        from leafcuttr.net.listener_tls import rules_of
         from leafcuttr.server.handshakes import Handshakes
         from leafcuttr.server.tls_transport import TlsTransport
 
@@ -216,7 +221,15 @@ class Connections:
             return True
         if self._handshakes is None:
             self._handshakes = Handshakes()
-        return await self._handshakes.succeeds(transport, connection.listener, connection.peer)
+        if listener.protocol != "SSL":
+            return await self._handshakes.succeeds(transport, listener.name, connection.peer)
+        rules = rules_of(self._broker.settings, listener.name)
+        principal = await self._handshakes.principal(transport, listener.name, connection.peer, rules)
+        if principal is None:
+            return False
+        context = connection.context
+        context.client = context.client._replace(principal=principal)
+        return True
 
     def stop(self) -> None:
         """Take up no connection any more, and end the others after the request at hand."""

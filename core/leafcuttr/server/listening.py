@@ -7,17 +7,17 @@ accepting themselves are elsewhere (`net.binding`, `listener`).
 
 import logging
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
 from leafcuttr.config.listeners import SETTINGS, Listener, parse_listeners
 from leafcuttr.config.settings import Settings
-from leafcuttr.errors import ConfigError, StartError
+from leafcuttr.errors import ConfigError, InvalidRequest, StartError
 from leafcuttr.net import binding
-from leafcuttr.net.exposure import warn_if_open
-from leafcuttr.net.listener_tls import concerns, tls_files
+from leafcuttr.net.exposure import warn_if_open, why_refused
+from leafcuttr.net.listener_tls import concerns, rules_of, tls_files
 from leafcuttr.net.tls_files import TlsError
 from leafcuttr.server.listener import Connections, accept_loop
 from leafcuttr.server.transport import MakeTransport
@@ -38,6 +38,12 @@ class Bound(NamedTuple):
     sockets: Sequence[socket.socket]
     certificates: "LiveCertificates | None" = None
 
+    @property
+    def authenticates(self) -> bool:
+        """Whether every client has to say who it is: by a log-in, or by its certificate."""
+        by_certificate = self.certificates is not None and self.certificates.files.client_auth == "required"
+        return by_certificate or self.listener.protocol.startswith("SASL")
+
 
 def bind(settings: Settings, listener: Listener) -> Bound:
     """Open every address of a listener. Raises StartError. Blocks: names are looked up, and files are read."""
@@ -47,7 +53,17 @@ def bind(settings: Settings, listener: Listener) -> Bound:
     found, socks = binding.bind(
         listener, binding.listen_backlog(settings), binding.requested_buffer_sizes(settings)
     )
-    return Bound(listener, found, socks, certificates)
+    bound = Bound(listener, found, socks, certificates)
+    if not bound.authenticates and (why := _why_refused(settings, bound)) is not None:
+        for sock in socks:
+            sock.close()
+        raise StartError(why)
+    return bound
+
+
+def _why_refused(settings: Settings, bound: Bound) -> str | None:
+    name = bound.listener.name
+    return why_refused(settings, bound.listener, bound.sockets, f"use the listener {name}", "listeners")
 
 
 def _check_login(settings: Settings, listener: Listener) -> None:
@@ -69,7 +85,8 @@ def _certificates(settings: Settings, listener: Listener) -> "LiveCertificates":
     from leafcuttr.net.live_certificates import LiveCertificates
 
     try:
-        return LiveCertificates(tls_files(settings, listener.name))
+        rules_of(settings, listener.name)
+        return LiveCertificates(tls_files(settings, listener))
     except TlsError as error:
         raise StartError(str(error)) from None
 
@@ -90,11 +107,13 @@ class OpenListeners:
         self._broker = broker
         self._connections = connections
         self._warned: set[Listener] = set()
-        self._read_again: set[_Open] = set()
         self._open = {each.configured.name: self._opened(each) for each in bound}
+        # What they were bound with may have been changed while an earlier broker ran.
+        self._read_again = {each for each in self._open.values() if each.bound.certificates is not None}
         self._changed = trio.Event()
         self._nurseries: tuple[trio.Nursery, trio.Nursery] | None = None
         broker.settings.on_change(self._settings_changed)
+        broker.tls = self
         self._publish()
 
     async def run(
@@ -124,18 +143,46 @@ class OpenListeners:
     def _settings_changed(self, names: frozenset[str]) -> None:
         if not names.isdisjoint(SETTINGS):
             self._changed.set()
-        for each in self._open.values():
-            if each.bound.certificates is not None and any(
-                concerns(name, each.bound.listener.name) for name in names
-            ):
-                self._read_again.add(each)
-                self._changed.set()
+        for each in self._concerned(names):
+            self._read_again.add(each)
+            self._changed.set()
+
+    async def read_again(self, names: Collection[str]) -> None:
+        """See `ListenersTls`."""
+        for each in self._concerned(names):
+            await self._read_tls(each)
+
+    async def check(self, settings: Settings, names: Collection[str]) -> None:
+        """See `ListenersTls`."""
+        for each in self._concerned(names):
+            certificates, listener = each.bound.certificates, each.bound.listener
+            assert certificates is not None
+            try:
+                files = tls_files(settings, listener)
+                await trio.to_thread.run_sync(certificates.check, files)
+            except TlsError as error:
+                raise InvalidRequest(str(error)) from None
+            if listener.protocol == "SSL" and files.client_auth != "required":
+                why = _why_refused(settings, each.bound)
+                if why is not None:
+                    raise InvalidRequest(why)
+
+    def _concerned(self, names: Collection[str]) -> list[_Open]:
+        """The open listeners with TLS for which one of these settings counts."""
+        return [
+            each
+            for each in self._open.values()
+            if each.bound.certificates is not None
+            and any(concerns(name, each.bound.listener.name) for name in names)
+        ]
 
     def _publish(self) -> None:
         self._broker.listeners = [each.bound.listener for each in self._open.values()]
-        self._connections.certificates = [
-            each.bound.certificates for each in self._open.values() if each.bound.certificates is not None
-        ]
+        self._connections.certificates = {
+            name: each.bound.certificates
+            for name, each in self._open.items()
+            if each.bound.certificates is not None
+        }
 
     async def _follow(self) -> None:
         """Open and close listeners as the settings have them now."""
@@ -160,7 +207,7 @@ class OpenListeners:
         bound = opened.bound
         assert bound.certificates is not None
         try:
-            files = tls_files(self._broker.settings, bound.listener.name)
+            files = tls_files(self._broker.settings, bound.listener)
         except TlsError as error:
             logger.error("%s; the certificate that was read before stays in use", error)
             return
@@ -192,9 +239,8 @@ class OpenListeners:
 
     def _opened(self, bound: Bound) -> _Open:
         """What is open to other machines is said once, also if it is closed and opened again."""
-        needs_login = bound.listener.protocol.startswith("SASL")
         if (
-            not needs_login
+            not bound.authenticates
             and bound.configured not in self._warned
             and warn_if_open(
                 logger, bound.listener, bound.sockets, f"use the listener {bound.listener.name}", "listeners"

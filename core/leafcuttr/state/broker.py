@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -37,11 +37,25 @@ class Waiting(Protocol):
     def give_up(self) -> None: ...
 
 
+class ListenersTls(Protocol):
+    """The listeners with TLS, for changes of its settings."""
+
+    async def check(self, settings: Settings, names: Collection[str]) -> None:
+        """Read the files of those for which one of these settings counts. Raises InvalidRequest if one of them could
+        not be served with these values."""
+        ...
+
+    async def read_again(self, names: Collection[str]) -> None:
+        """The same listeners take what their files have now, also where no value has changed."""
+        ...
+
+
 @dataclass(slots=True, eq=False)
 class Broker:
     """The parts of one running broker.
 
-    `listeners` are bound: their ports are the real ones; `admin` is where metrics and health are answered, if they are.
+    `listeners` are bound: their ports are the real ones, and `tls` has their certificates; `admin` is where metrics and
+    health are answered, if they are.
     `appender` takes the appends of the broker's own tasks. `delayed_requests` are those that wait for records or for
     other members of a group; a stopping server has them answered at once. `serving` is whether all that has to be ready
     is; `plugged` is what plugins have added.
@@ -67,6 +81,7 @@ class Broker:
     appender: Appender
     listeners: Sequence[Listener] = ()
     admin: Listener | None = None
+    tls: ListenersTls | None = None
     delayed_requests: set[Waiting] = field(default_factory=set)
     counts: Counts = field(default_factory=Counts)
     serving: bool = False

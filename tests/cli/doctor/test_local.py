@@ -32,6 +32,7 @@ from support.lesser_disk import lesser_disk
 from support.listening import closed_port
 from support.loop_disk import loop_disk
 from support.namespace import run_behind
+from support.tls_peer import Certificates, Identity
 from support.waiting import until
 
 KAFKA_DIRECTORY = Path(__file__).parents[2] / "log" / "fixtures" / "kafka-4.3.1"
@@ -512,3 +513,69 @@ def test_the_broker_and_its_configuration_at_once(file: Path, tmp_path: Path) ->
     assert address in lines
     assert f"process {process.pid} is this broker and holds its ports" in done.stdout
     assert "reached as advertised: broker 1" in done.stdout
+
+
+def with_tls(file: Path, folder: Path, *names: str) -> Identity:
+    """The configuration with a listener whose certificate has these names."""
+    identity = Certificates(folder).issue(*names)
+    Path(identity.file).chmod(0o600)
+    port = closed_port()
+    file.write_text(
+        f"listeners=SSL://127.0.0.1:{port}\nlog.dirs={folder / 'data'}\nlc.metrics.port={closed_port()}\n"
+        f"ssl.keystore.location={identity.file}\n"
+    )
+    file.chmod(0o644)
+    return identity
+
+
+def test_a_certificate_that_is_right(file: Path, tmp_path: Path) -> None:
+    with_tls(file, tmp_path, "127.0.0.1")
+    (found,) = look(file)["certificates"]
+    assert found.severity is DoctorSeverity.FINE
+    assert found.seen.endswith(" is for 127.0.0.1")
+
+
+def test_a_certificate_for_other_names(file: Path, tmp_path: Path) -> None:
+    with_tls(file, tmp_path, "kafka.test")
+    found = only(look(file), DoctorSeverity.PROBLEM, "certificates")
+    assert (
+        "the certificate is not for 127.0.0.1, as which clients connect; its names are kafka.test"
+        in found.seen
+    )
+
+
+def test_a_key_that_everybody_can_read(file: Path, tmp_path: Path) -> None:
+    identity = with_tls(file, tmp_path, "127.0.0.1")
+    Path(identity.file).chmod(0o644)
+    found = only(look(file), DoctorSeverity.WARNING, "certificates")
+    assert "every user of this machine can read the private key" in found.seen
+
+
+def test_a_keystore_that_cannot_be_read(file: Path, tmp_path: Path) -> None:
+    with_tls(file, tmp_path, "127.0.0.1")
+    found = only(look(file, "ssl.keystore.location=/nowhere"), DoctorSeverity.PROBLEM, "certificates")
+    assert found.seen == "ssl.keystore.location=/nowhere: No such file or directory"
+
+
+def test_passwords_that_everybody_can_read(file: Path, tmp_path: Path) -> None:
+    with_tls(file, tmp_path, "127.0.0.1")
+    with file.open("a") as settings:
+        settings.write("ssl.truststore.password=sesame\n")
+    found = only(look(file), DoctorSeverity.WARNING, "certificates")
+    assert found.seen == f"every user of this machine can read {file}, which has ssl.truststore.password"
+    assert found.change == (f"chmod o-r {file}",)
+    file.chmod(0o600)
+    assert look(file)["certificates"][0].severity is DoctorSeverity.FINE
+
+
+def test_a_listener_that_requires_certificates_is_not_open(file: Path, tmp_path: Path) -> None:
+    with_tls(file, tmp_path, "127.0.0.1")
+    open_to_all = f"listeners=SSL://0.0.0.0:{closed_port()}"
+    assert (
+        look(file, open_to_all)["access"][0]
+        .change[-1]
+        .endswith("lc.listeners.open=refuse  (add to server.properties)")
+    )
+    required = "ssl.client.auth=required", f"ssl.truststore.location={tmp_path / 'ca.pem'}"
+    (found,) = look(file, open_to_all, *required)["access"]
+    assert found.severity is DoctorSeverity.FINE

@@ -5,15 +5,20 @@ One module, though longer than most: the themes share the broker and the reading
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
 import trio
+import trustme
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from leafcuttr import __version__
 from leafcuttr.errors import ErrorCode
 from leafcuttr.metrics.catalog import METRICS
+from leafcuttr.net.live_certificates import LiveCertificates
+from leafcuttr.net.tls_files import TlsFiles
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.events import Join
 from leafcuttr.state.transactions.machine import BUMPS_EPOCHS
@@ -89,6 +94,33 @@ async def test_offline_partitions(serve: Serve) -> None:
     assert values["kafka_controller_kafkacontroller_offlinepartitionscount",] == 1
     assert values["leafcuttr_health_check", "partitions"] == 0
     assert values["leafcuttr_health_check", "serving"] == 1
+
+
+async def test_days_left_of_certificates(serve: Serve, tmp_path: Path) -> None:
+    """Of those that are shown now, of plugins' listeners too."""
+    broker = await serve({"lc.tls.reload.interval.ms": "0"})
+    authority, file = trustme.CA(), tmp_path / "key.pem"
+
+    def issue(name: str, days: int) -> None:
+        end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
+        found = authority.issue_cert("a", common_name=name, organization_unit_name="u", not_after=end)
+        found.private_key_and_cert_chain_pem.write_to_path(file)
+
+    issue("one", 10)
+    certificates = broker.plugged.certificates["lc.acme"] = LiveCertificates(TlsFiles("lc.acme", str(file)))
+    subject = certificates.chain[0].subject_text
+
+    async def days() -> dict[str, float]:
+        values = await Scraper(broker).values()
+        found = {key: value for key, value in values.items() if key[0] == "leafcuttr_certificate_days_left"}
+        assert all(key[1] == "lc.acme" for key in found)
+        return {str(key[2]): value for key, value in found.items()}
+
+    begun = broker.clock.now_ms() / 1000
+    assert await days() == {subject: pytest.approx(certificates.chain[0].days_left(begun), abs=0.01)}
+    issue("two", 20)
+    assert certificates.look()
+    assert list(await days()) == [subject.replace("CN=one", "CN=two")]
 
 
 async def test_groups_members_and_rebalances(serve: Serve) -> None:

@@ -10,6 +10,7 @@ COMMANDS: Final = {
     "consume": "print records",
     "groups": "list, describe and delete consumer groups; reset their offsets",
     "configs": "describe and change settings and quotas in a running cluster",
+    "certs": "show, check, reload and make the certificates of listeners and clients",
     "users": "create, change, delete and list the users that may log in",
     "logdirs": "what the log directories of brokers hold, and how much space is free",
     "cluster": "the id, brokers, features and API versions of a cluster",

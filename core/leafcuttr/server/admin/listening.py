@@ -23,7 +23,7 @@ from leafcuttr.config.listeners import Listener
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StartError
 from leafcuttr.net import binding
-from leafcuttr.net.exposure import warn_if_open
+from leafcuttr.net.exposure import warn_if_open, why_refused
 from leafcuttr.runtime.complaints import Complaints
 from leafcuttr_sdk.trouble import exhausted
 
@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 
 MOST_CONNECTIONS: Final = 64
 _BACKLOG: Final = 64
+_WHAT: Final = "read metrics and health"
 _PAUSE_S: Final = 0.25
 _GONE: Final = (errno.ECONNABORTED, errno.EPROTO)
 
@@ -42,23 +43,29 @@ AdminBound = tuple[Listener, Sequence[socket.socket]]
 
 
 def bind(settings: Settings) -> AdminBound | None:
-    """Open `lc.metrics.host` and `lc.metrics.port`; None if that is switched off or cannot be done."""
+    """Open `lc.metrics.host` and `lc.metrics.port`; None if that is switched off or cannot be done. Raises StartError
+    where `lc.listeners.open` refuses the address."""
     if not settings.bool("lc.metrics.enable"):
         return None
     host, port = settings.text("lc.metrics.host"), settings.int("lc.metrics.port")
     try:
-        return binding.bind(Listener("metrics", host, port, host, port), _BACKLOG)
+        bound = binding.bind(Listener("metrics", host, port, host, port), _BACKLOG)
     except StartError as error:
         reason = str(error).partition(" (choose another port")[0]
         logger.warning("no metrics: %s (lc.metrics.host=%s, lc.metrics.port=%d)", reason, host, port)
         return None
+    if (why := why_refused(settings, *bound, _WHAT, "lc.metrics.host")) is not None:
+        for sock in bound[1]:
+            sock.close()
+        raise StartError(why)
+    return bound
 
 
 async def serve(bound: AdminBound, make: "Callable[[], AdminEndpoint]") -> None:
     """Answer on these sockets until cancelled. `make` is called in a worker thread for the first connection, and again
     for the next one if it raises. It imports what connections need."""
     listener, socks = bound
-    warn_if_open(logger, listener, socks, "read metrics and health", "lc.metrics.host")
+    warn_if_open(logger, listener, socks, _WHAT, "lc.metrics.host")
     connections = AdminConnections(make)
     async with trio.open_nursery() as nursery:
         for sock in socks:

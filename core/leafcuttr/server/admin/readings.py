@@ -140,6 +140,22 @@ _by_listener(requests.CONNECTIONS_ACCEPTED, lambda gathered: gathered.connection
 _by_listener(requests.CONNECTIONS_REFUSED, lambda gathered: gathered.connections.refused)
 _number(requests.MALFORMED, lambda gathered: gathered.broker.counts.malformed)
 _number(requests.ACCEPT_PAUSES, lambda gathered: gathered.connections.pauses)
+
+
+@_reads(requests.CERTIFICATE_DAYS_LEFT)
+def _certificate_days_left(gathered: Gathered) -> Iterator[Sample]:
+    """Of two with the same subject the one that expires first."""
+    now_s = gathered.broker.clock.now_ms() / 1000
+    of_listeners = {**gathered.connections.certificates, **gathered.broker.plugged.certificates}
+    for listener, certificates in of_listeners.items():
+        days: dict[str, float] = {}
+        for one in certificates.chain:
+            subject, left = one.subject_text, one.days_left(now_s)
+            days[subject] = min(left, days.get(subject, left))
+        for subject, left in days.items():
+            yield (listener, subject), left
+
+
 _number(requests.LONG_POLLS, lambda gathered: len(gathered.broker.delayed_requests))
 _number(requests.FETCH_SESSIONS, lambda gathered: len(gathered.broker.fetch_sessions))
 _number(requests.REQUEST_MEMORY, lambda gathered: gathered.connections.memory.used)

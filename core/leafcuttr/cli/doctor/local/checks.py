@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from leafcuttr.cli.doctor.findings import DoctorCheck, DoctorFinding, fine, problem, warning
-from leafcuttr.cli.doctor.local import directory, filesystem, host, listeners, plugins
+from leafcuttr.cli.doctor.local import certificates, directory, filesystem, host, listeners, plugins
 from leafcuttr.cli.doctor.local.site import Site
 
 
@@ -54,6 +54,7 @@ CHECKS: Final[tuple[DoctorCheck[Site], ...]] = (
     DoctorCheck("file-system", filesystem.can_do_what_is_needed, needs=("directory",)),
     DoctorCheck("disk", directory.has_space, needs=("settings",)),
     DoctorCheck("ports", listeners.can_be_opened, needs=("settings",)),
+    DoctorCheck("certificates", certificates.can_be_shown, needs=("settings",)),
     DoctorCheck("plugins", plugins.can_listen, needs=("settings",)),
     DoctorCheck("advertised", listeners.advertises_reachable, needs=("settings",)),
     DoctorCheck("access", listeners.requires_authentication, needs=("settings",)),

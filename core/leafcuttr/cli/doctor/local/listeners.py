@@ -167,7 +167,7 @@ def advertises_reachable(site: Site) -> Iterator[DoctorFinding]:
 def requires_authentication(site: Site) -> Iterator[DoctorFinding]:
     """No listener that other machines can reach accepts clients without authentication."""
     for listener in site.listeners:
-        if listener.protocol.startswith("SASL"):
+        if listener.protocol.startswith("SASL") or _requires_certificates(site, listener):
             yield fine(f"{listener} requires authentication")
         elif _is_local(listener):
             yield fine(f"{listener} is for this machine only")
@@ -178,7 +178,18 @@ def requires_authentication(site: Site) -> Iterator[DoctorFinding]:
                 site.line("listeners", f"{listener.name}://127.0.0.1:{listener.port}")
                 + ", or an address of a private network",
                 f"or a firewall: ufw allow from 192.0.2.0/24 to any port {listener.port} proto tcp",
+                "so that the broker does not start like this: " + site.line("lc.listeners.open", "refuse"),
             )
+
+
+def _requires_certificates(site: Site, listener: Listener) -> bool:
+    from leafcuttr.net.listener_tls import tls_files
+    from leafcuttr.net.tls_files import TlsError
+
+    try:
+        return listener.protocol == "SSL" and tls_files(site.settings, listener).client_auth == "required"
+    except TlsError:  # which another check is about
+        return False
 
 
 def _is_local(listener: Listener) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
-from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem
+from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem, warning
 from leafcuttr.cli.doctor.local.site import Site
 from leafcuttr.config.listeners import Listener
 from leafcuttr.errors import StartError
@@ -51,13 +51,23 @@ def _prefixes(plugin: "Loaded") -> list[str]:
 
 
 def _tls(site: Site, plugin: "Loaded", prefix: str) -> Iterator[DoctorFinding]:
+    from leafcuttr.net.doubts import doubts_of_listener
     from leafcuttr.net.tls import server_context
     from leafcuttr.net.tls_files import TlsError
     from leafcuttr.plugins.listening import tls_files
     from leafcuttr.plugins.settings_views import plugin_settings
 
+    files = tls_files(plugin_settings(site.settings, plugin.name), prefix)
     try:
-        server_context(tls_files(plugin_settings(site.settings, plugin.name), prefix))
+        if not files.has_key:
+            server_context(files)
+            return
+        for doubt in doubts_of_listener(files, []):
+            yield warning(
+                doubt.line,
+                "Some clients may refuse it, or others may get at its key.",
+                "have another certificate issued, or change the mode of the file",
+            )
     except TlsError as error:
         yield problem(
             str(error),
