@@ -8,7 +8,7 @@ from leafcuttr.config.catalog import BROKER, CORE
 from leafcuttr.config.environment import setting_name, settings_in_environment
 from leafcuttr.config.findings import _FORMER
 from leafcuttr.config.listeners import parse_listeners
-from leafcuttr.config.load import data_directory, load_settings
+from leafcuttr.config.load import data_directory, examine, load_settings
 from leafcuttr.errors import ConfigError
 
 # The environment of the compose file in the manual of LeafCuttr 0.5.3.
@@ -228,8 +228,10 @@ def test_names_that_are_known_elsewhere() -> None:
         "log.message.format.version (-o) is a setting of Kafka before 4.0 and has no effect",
     ]
     assert warnings_of("listener.name.a.ssl.keystore.location=/x") == []
-    (warning,) = warnings_of("listener.name.a.ssl.provider=/x")
-    assert "Java has no part in it" in warning
+    assert warnings_of("listener.name.a.ssl.provider=/x") == []
+    assert [each.line for each in examine(None, {}, ["listener.name.a.ssl.provider=/x"])[1]] == [
+        "listener.name.a.ssl.provider=/x (-o) has no effect here: OpenSSL does TLS here, and Java has no part in it"
+    ]
     (warning,) = warnings_of("listener.name.a.message.max.bytes=5")
     assert "it cannot be given for one listener" in warning
     assert warnings_of("listener.name.a.max.connections=5") == []
