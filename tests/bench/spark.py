@@ -13,7 +13,7 @@ least.
 `batches`    a stream of batches of a tenth of the records
 `topic`      topic to topic, one batch: the connector writes at least once, `TopicSink` exactly once
 `codec`      decoding, encoding and Avro on one core: `spark_codec.py`, best of the rounds
-`memory`     this process and its JVM, idle, after the first job
+`memory`     this process and its JVM, idle, after the first job; beside them the workers that Spark keeps for the next
 
 Needs the dependency group `spark-source`, Java 17, and Maven or what it has fetched.
 """
@@ -29,6 +29,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -207,21 +208,28 @@ def decoding_values(count: int) -> Callable[[], int]:
     return work
 
 
-def resident_mb(process: int) -> float:
-    """Of a process and its children, by their proportional shares."""
-    total = 0
+def resident_mb(process: int) -> dict[str, float]:
+    """The proportional share of a process, and of its children by the names of their programs; workers that end
+    meanwhile count for nothing."""
+    found = dict.fromkeys(("driver", "java", "python"), 0.0)
     for one in [process, *children(process)]:
-        for line in Path(f"/proc/{one}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                total += int(line.split()[1])
-    return total / 1024
+        with suppress(ProcessLookupError, FileNotFoundError):
+            words = Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0")
+            if b"leafcuttr" in words:
+                continue
+            name = "driver" if one == process else "java" if words[0].endswith(b"java") else "python"
+            for line in Path(f"/proc/{one}/smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    found[name] += int(line.split()[1]) / 1024
+    return found
 
 
 def children(process: int) -> list[int]:
     found = []
-    for task in Path(f"/proc/{process}/task").iterdir():
-        for one in (task / "children").read_text().split():
-            found += [int(one), *children(int(one))]
+    with suppress(ProcessLookupError, FileNotFoundError):
+        for task in Path(f"/proc/{process}/task").iterdir():
+            for one in (task / "children").read_text().split():
+                found += [int(one), *children(int(one))]
     return found
 
 
@@ -231,8 +239,13 @@ def small_enough(spark: Any, address: str) -> bool:
     assert spark.read.format("leafcuttr").options(**given).load().collect() == []
     spark._jvm.System.gc()
     found = resident_mb(os.getpid())
-    good = found <= LARGEST_MB
-    print(f"memory   {found:.0f} MB idle, at most {LARGEST_MB}{'' if good else '   TOO LARGE'}", flush=True)
+    both = found["driver"] + found["java"]
+    good = both <= LARGEST_MB
+    print(
+        f"memory   driver {found['driver']:.0f} MB and JVM {found['java']:.0f} MB idle, at most {LARGEST_MB}; "
+        f"Spark's Python workers {found['python']:.0f} MB{'' if good else '   TOO LARGE'}",
+        flush=True,
+    )
     return good
 
 
