@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.config.catalog import BROKER, CORE
+from leafcuttr.config.catalog import BROKER, CORE, Catalog
 from leafcuttr.config.environment import setting_name, settings_in_environment
 from leafcuttr.config.findings import _FORMER
 from leafcuttr.config.listeners import parse_listeners
 from leafcuttr.config.load import data_directory, examine, load_settings
+from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ConfigError
 
 # The environment of the compose file in the manual of LeafCuttr 0.5.3.
@@ -278,3 +279,96 @@ def test_the_data_directory() -> None:
     assert data_directory(load_settings(None, {})[0]) == Path("leafcuttr-data")
     assert data_directory(load_settings(None, {}, ["log.dir=/a"])[0]) == Path("/a")
     assert data_directory(load_settings(None, {}, ["log.dir=/a", "log.dirs=/b"])[0]) == Path("/b")
+
+
+PROVIDERS = (
+    "config.providers=file,env\n"
+    "config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider\n"
+    "config.providers.env.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
+)
+
+
+def with_providers(folder: Path, text: str) -> Path:
+    file = folder / "server.properties"
+    file.write_text(PROVIDERS + text.replace("SECRETS", str(folder / "secrets.properties")))
+    (folder / "secrets.properties").write_text("password=open sesame\nparts=7\nmany=seven\nbytes=8\n")
+    return file
+
+
+@pytest.mark.setting("config.providers")
+def test_values_that_are_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that the environment and the command line give; how to look them up is no unknown setting."""
+    file = with_providers(
+        tmp_path, "ssl.key.password=${file:SECRETS:password}\nnum.partitions=${file:SECRETS:parts}\n"
+    )
+    monkeypatch.setenv("RETENTION", "5")
+    environ = {"KAFKA_LOG_RETENTION_HOURS": "${env:RETENTION}"}
+    settings, warnings = load_settings(
+        file, environ, [f"message.max.bytes=10${{file:{tmp_path}/secrets.properties:bytes}}"]
+    )
+    assert warnings == []
+    assert settings.value("ssl.key.password") == "open sesame"
+    assert (settings.int("num.partitions"), settings.int("log.retention.hours")) == (7, 5)
+    assert settings.int("message.max.bytes") == 108
+    assert settings.where("num.partitions") == "server.properties:5"
+    assert settings.list("config.providers") == ("file", "env")
+
+
+def test_a_provider_that_plugins_need(tmp_path: Path) -> None:
+    """What says where plugins are may be elsewhere too."""
+    seen: list[Settings] = []
+
+    def find(about: Settings) -> Catalog:
+        seen.append(about)
+        return CORE
+
+    file = with_providers(tmp_path, "lc.plugins.disabled=x${file:SECRETS:parts}\n")
+    load_settings(file, {}, (), find)
+    assert seen[0].list("lc.plugins.disabled") == ("x7",)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (
+            "num.partitions=${file:SECRETS:none}",
+            "num.partitions (server.properties:4): ${file:SECRETS:none}: SECRETS has no none",
+        ),
+        (
+            "num.partitions=${file:/nowhere:x}",
+            "num.partitions (server.properties:4): ${file:/nowhere:x}: /nowhere cannot be read: No such file or "
+            "directory",
+        ),
+        (
+            "num.partitions=${file:SECRETS:many}",
+            "num.partitions=${file:SECRETS:many} (server.properties:4): allowed is a whole number, at least 1",
+        ),
+        (
+            "log.cleanup.policy=${file:SECRETS:password}",
+            "log.cleanup.policy=${file:SECRETS:password} (server.properties:4): allowed is any of compact, delete",
+        ),
+        (
+            "listeners=${file:SECRETS:password}",
+            "listeners=${file:SECRETS:password} (server.properties:4): '${file:SECRETS:password}' is not NAME",
+        ),
+        (
+            "config.providers=vault",
+            "",
+        ),
+    ],
+)
+def test_what_cannot_be_had_stops_the_start_and_shows_no_secret(tmp_path: Path, line: str, why: str) -> None:
+    file = with_providers(tmp_path, line)
+    if not why:
+        load_settings(file, {})
+        return
+    with pytest.raises(ConfigError) as caught:
+        load_settings(file, {})
+    found = str(caught.value)
+    assert found.replace(str(tmp_path / "secrets.properties"), "SECRETS").startswith(why)
+    assert "sesame" not in found and "seven" not in found
+    if line.startswith("listeners="):
+        return
+    _, findings = examine(file, {})
+    assert found in [finding.line for finding in findings]
+    assert all("sesame" not in f"{finding.line} {finding.value}" for finding in findings)

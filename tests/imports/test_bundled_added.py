@@ -133,8 +133,8 @@ def test_everything_follows_or_is_named(tree: Path, site: Path) -> None:
 
     edit(
         tree / "pyproject.toml",
-        'all = ["leafcuttr[forward,http,mqtt,registry]"]',
-        'all = ["leafcuttr[forward,http,mqtt,registry,parcels]"]',
+        'all = ["leafcuttr[forward,http,mqtt,registry,security]"]',
+        'all = ["leafcuttr[forward,http,mqtt,registry,security,parcels]"]',
     )
     (tree / "docs" / "how-to" / "parcels.md").write_text("# Count parcels\n")
     (tree / "docs" / "how-to" / "plain-talk.md").write_text("# Talk\n")

@@ -36,6 +36,10 @@ ACROSS: Final = {
 
 ELSEWHERE: Final = {
     "handlers/config_resources": "test_alter_configs, test_incremental_alter_configs, test_describe_configs",
+    "handlers/create_delegation_token": "test_delegation_tokens",
+    "handlers/describe_delegation_token": "test_delegation_tokens",
+    "handlers/expire_delegation_token": "test_delegation_tokens",
+    "handlers/renew_delegation_token": "test_delegation_tokens",
     "runtime/runtime": "a record of the others",
     "runtime/transitions": "the error of the tables of states, tests of these",
     "server/admin/plugged": "tests/plugins/test_serving.py, with plugins",

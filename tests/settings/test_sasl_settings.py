@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import time
 from typing import Any
 
 import pytest
 
-from leafcuttr.errors import ErrorCode
+from leafcuttr.errors import ErrorCode, InvalidRequest
 from leafcuttr.wire.messages.metadata import MetadataRequest
 from leafcuttr.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from leafcuttr.wire.messages.sasl_handshake import SaslHandshakeRequest
@@ -56,7 +57,8 @@ def test_mechanisms(serve: Any) -> None:
             answer = log_in(client)
             assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
             assert list(answer.mechanisms) == ["SCRAM-SHA-256"]
-    wanted = "sasl.enabled.mechanisms=GSSAPI: GSSAPI is not offered; allowed are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"
+    wanted = "sasl.enabled.mechanisms=GSSAPI: GSSAPI is not offered; allowed are OAUTHBEARER, "
+    wanted += "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"
     assert refusal(serve, {**GIVEN, "sasl.enabled.mechanisms": "GSSAPI"}) == wanted
 
 
@@ -71,12 +73,49 @@ def test_users_of_plain(serve: Any) -> None:
 
 
 @pytest.mark.setting("connections.max.reauth.ms")
-def test_the_end_of_a_session(serve: Any) -> None:
-    with serve({**GIVEN, "connections.max.reauth.ms": "60000"}) as broker, connect(broker) as client:
+def test_the_end_of_a_session(serve: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """As in Kafka what comes after it has to be a log-in: one who only waits is left alone."""
+    metadata = MetadataRequest(topics=[])
+    with (
+        serve({**GIVEN, "connections.max.reauth.ms": "60000"}) as broker,
+        connect(broker) as client,
+        connect(broker) as waiting,
+        caplog.at_level(logging.INFO),
+    ):
         assert log_in(client).session_lifetime_ms == 60_000
-        assert client.ask(MetadataRequest(topics=[]), 12).brokers
+        assert log_in(waiting).session_lifetime_ms == 60_000
+        assert client.ask(metadata, 12).brokers
         broker.clock.ms += 60_000
-        until(lambda: _is_closed(client.socket), "the end of the connection")
+        until(lambda: _is_refused(client), "the end of the session")
+        assert "its client has not logged in again within connections.max.reauth.ms" in caplog.text
+        assert not _is_closed(waiting.socket)
+        waiting.socket.settimeout(60)
+        assert log_in(waiting).session_lifetime_ms == 60_000
+        assert waiting.ask(metadata, 12).brokers
+
+
+@pytest.mark.parametrize(
+    ("own", "wanted"),
+    [
+        ({"connections.max.reauth.ms": "60000"}, 60_000),
+        ({f"{OF_LISTENER}connections.max.reauth.ms": "7000"}, 7000),
+        ({f"{OF_LISTENER}plain.connections.max.reauth.ms": "5000"}, 5000),
+        ({f"{OF_LISTENER}plain.connections.max.reauth.ms": "0"}, 0),
+        ({f"{OF_LISTENER}scram-sha-256.connections.max.reauth.ms": "5000"}, 9000),
+    ],
+)
+def test_the_narrowest_end_of_a_session_counts(serve: Any, own: dict[str, str], wanted: int) -> None:
+    given = {**GIVEN, "connections.max.reauth.ms": "9000", **own}
+    with serve(given) as broker, connect(broker) as client:
+        assert log_in(client).session_lifetime_ms == wanted
+
+
+def _is_refused(client: WireClient) -> bool:
+    try:
+        client.ask(MetadataRequest(topics=[]), 12)
+    except ConnectionError:
+        return True
+    return False
 
 
 def _is_closed(sock: socket.socket) -> bool:
@@ -116,3 +155,23 @@ def test_a_file_that_kafka_opts_names(serve: Any, tmp_path: Any, monkeypatch: py
         assert (code(broker), code(broker, "of the file")) == (ErrorCode.SASL_AUTHENTICATION_FAILED, 0)
     monkeypatch.setenv("KAFKA_OPTS", "-Djava.security.auth.login.config=/nowhere")
     assert refusal(serve, given) == "KAFKA_OPTS: /nowhere: No such file or directory"
+
+
+@pytest.mark.setting("config.providers", while_running=True)
+def test_a_client_can_have_nothing_looked_up(serve: Any, tmp_path: Any) -> None:
+    """It would read files of the broker. A reference is a text like any other then."""
+    kind = "config.providers.f.class"
+    (tmp_path / "secrets").write_text("x=7")
+    with serve(GIVEN) as broker, connect(broker) as client:
+        assert log_in(client).error_code == 0
+        for names in ({"config.providers": "f"}, {"config.providers": "f", kind: "FileConfigProvider"}):
+            with pytest.raises(Exception, match="it acts at the start only"):
+                alter_broker(broker.address, "1", names)
+        with pytest.raises(InvalidRequest, match="it acts at the start only"):
+            broker.call(broker.broker.settings.replace_dynamic, {"config.providers": "f"})
+        reference = f"${{f:{tmp_path}/secrets:x}}"
+        with pytest.raises(Exception, match="Not a number of type LONG"):
+            alter_broker(broker.address, "1", {"log.retention.ms": reference})
+    given = {**GIVEN, "config.providers": "f", JAAS: GIVEN[JAAS]}
+    with serve(given) as broker:
+        assert broker.broker.settings.list("config.providers") == ("f",)

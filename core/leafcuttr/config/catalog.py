@@ -87,10 +87,21 @@ OF_TOPICS: Final[dict[str, str]] = {
 OF_LISTENERS: Final = (
     "max.connections",
     "max.connection.creation.rate",
+    "connections.max.reauth.ms",
     "sasl.enabled.mechanisms",
     *(row.name for row in tls_settings.SETTINGS),
+    *(row.name for row in oauth_settings.SETTINGS if row.effect is Effect.HONOURED),
 )
-_JAAS: Final = "plain.sasl.jaas.config"
+# What can be given for one mechanism of a listener (KIP-86): `listener.name.<listener>.<mechanism>.<setting>`, all in
+# lower case.
+OF_MECHANISMS: Final = (
+    "connections.max.reauth.ms",
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.server.callback.handler.class",
+    *(row.name for row in oauth_settings.SETTINGS if row.effect is Effect.HONOURED),
+)
+_MECHANISMS: Final = ("gssapi.", "oauthbearer.", "plain.", "scram-sha-256.", "scram-sha-512.")
 LISTENER_PREFIX: Final = "listener.name."
 
 
@@ -138,7 +149,7 @@ class Catalog(NamedTuple):
         if name in self.broker or not name.startswith(LISTENER_PREFIX):
             return name
         rest = name.removeprefix(LISTENER_PREFIX).partition(".")[2]
-        return rest.removeprefix("plain.") if rest == _JAAS else rest
+        return _of_mechanism(rest) or rest
 
     def members(self, family: str, names: Iterable[str]) -> Iterator[str]:
         """Those of `names` that are of the broker's family `a.b.<c>` and of none with a longer beginning."""
@@ -203,7 +214,15 @@ def _member(families: Mapping[str, ConfigKey], name: str) -> ConfigKey | None:
 @lru_cache(64)  # names come from clients too
 def _of_listener(name: str) -> ConfigKey | None:
     listener, _, rest = name.removeprefix(LISTENER_PREFIX).partition(".")
-    if not listener or listener != listener.lower() or rest not in (*OF_LISTENERS, _JAAS):
+    if not listener or listener != listener.lower():
         return None
-    # The entry of a mechanism has its name before it too (KIP-86).
-    return BROKER["sasl.jaas.config" if rest == _JAAS else rest]._replace(name=name)
+    base = rest if rest in OF_LISTENERS else _of_mechanism(rest)
+    return None if base is None else BROKER[base]._replace(name=name)
+
+
+def _of_mechanism(rest: str) -> str | None:
+    """The setting that one of a mechanism is about; None if it is none of these."""
+    for mechanism in _MECHANISMS:
+        if rest.startswith(mechanism) and rest.removeprefix(mechanism) in OF_MECHANISMS:
+            return rest.removeprefix(mechanism)
+    return None

@@ -55,3 +55,33 @@ def host_limits(value: Value) -> str | None:
         if not host or not count.isascii() or not count.isdigit():
             return f"{pair.strip()!r} is not host:count"
     return None
+
+
+_KAFKA: Final = "org.apache.kafka.common.security"
+_JWT_VALIDATORS: Final = ("DefaultJwtValidator", "BrokerJwtValidator")
+_SERVER_HANDLERS: Final = (
+    f"{_KAFKA}.oauthbearer.OAuthBearerValidatorCallbackHandler",
+    f"{_KAFKA}.oauthbearer.secured.OAuthBearerValidatorCallbackHandler",
+    f"{_KAFKA}.plain.internals.PlainServerCallbackHandler",
+    f"{_KAFKA}.scram.internals.ScramServerCallbackHandler",
+)
+
+
+def jwt_validator(value: Value) -> str | None:
+    """One of Kafka's classes that check signatures."""
+    names = [f"{_KAFKA}.oauthbearer.{name}" for name in _JWT_VALIDATORS]
+    if value in names:
+        return None
+    return f"Java classes cannot be loaded, and tokens would be checked otherwise; allowed is {' or '.join(names)}"
+
+
+def server_callback_handler(value: Value) -> str | None:
+    """One of Kafka's classes that do what the broker does."""
+    if value is None or value in _SERVER_HANDLERS:
+        return None
+    if isinstance(value, str) and value.endswith("OAuthBearerUnsecuredValidatorCallbackHandler"):
+        return "tokens that nobody has signed would be taken"
+    return (
+        "Java classes cannot be loaded, and log-ins would be decided otherwise; allowed is "
+        f"{' or '.join(_SERVER_HANDLERS)}"
+    )

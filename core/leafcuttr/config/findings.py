@@ -83,7 +83,7 @@ def bad_value(catalog: Catalog, key: str, given: Given) -> ConfigFinding | None:
     try:
         parse_given(setting, given)
     except ConfigError as error:
-        shown = None if setting.sensitive else given.text
+        shown = None if setting.sensitive else given.shown
         return ConfigFinding(Level.ERROR, key, shown, given.source, str(error))
     return None
 
@@ -150,9 +150,9 @@ def notes(settings: Settings) -> Iterator[ConfigFinding]:
             continue
         if key in _REPLICATION_FACTORS or key == "lc.isolated":
             continue
-        shown = "[hidden]" if setting.sensitive else given.text
+        shown = "[hidden]" if setting.sensitive else given.shown
         line = f"{key}={shown} ({given.source}) has no effect here: {setting.reason}"
-        yield ConfigFinding(Level.NOTE, key, None if setting.sensitive else given.text, given.source, line)
+        yield ConfigFinding(Level.NOTE, key, None if setting.sensitive else given.shown, given.source, line)
 
 
 def nearest(key: str, catalog: Catalog = CORE) -> str | None:

@@ -4,12 +4,15 @@
 at once, for a person who mends a file. `findings` decides what is wrong; neither module opens a directory or a
 socket.
 
+A value may be elsewhere: `config.providers` names what looks it up, before anything is parsed.
+
 Plugins have settings too, and settings say where plugins are. So both read in two steps: `find` gets the settings
 whose names begin with `lc.plugins.` and returns the catalogue with those of the plugins it found; by that one
 everything is parsed.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
@@ -19,12 +22,15 @@ from leafcuttr.config.environment import settings_in_environment
 from leafcuttr.config.findings import ConfigFinding, Level
 from leafcuttr.config.settings import Given, Settings
 from leafcuttr.errors import ConfigError
+from leafcuttr_sdk.config_providers import PREFIX, ConfigProviders
 from leafcuttr_sdk.properties import parse_properties
 
 Find: TypeAlias = Callable[[Settings], Catalog]
 """Finds plugins by the settings about them; raises ConfigError where one that is not right stops the start."""
 
 _ABOUT_PLUGINS: Final = "lc.plugins."
+_SECRET: Final = 4
+"""Characters."""
 
 
 def core_only(_: Settings) -> Catalog:
@@ -50,10 +56,14 @@ def settings_of(given: Sequence[tuple[str, Given]], find: Find = core_only) -> t
 
 def _load(sources: "_Sources", find: Find) -> tuple[Settings, list[str]]:
     given, catalog = _found(sources, find)
-    settings = Settings(dict(given), catalog)
-    for finding in findings.contradictions(settings):
+    given, unresolved = _resolved(given)
+    for finding in unresolved:
         raise ConfigError(finding.line)
-    return settings, [finding.line for finding in findings.warnings(settings)]
+    settings = Settings(dict(given), catalog)
+    hide = partial(_without_secrets, given)
+    for finding in map(hide, findings.contradictions(settings)):
+        raise ConfigError(finding.line)
+    return settings, [finding.line for finding in map(hide, findings.warnings(settings))]
 
 
 def examine(
@@ -64,16 +74,19 @@ def examine(
     Raises ConfigError for a file that cannot be read and for an override that is not `key=value`.
     """
     given, catalog = _found(_Sources.of(file, environ, overrides), find, tolerant=True)
+    given, unresolved = _resolved(given)
     last = dict(given)
     bad = [finding for key, value in last.items() if (finding := findings.bad_value(catalog, key, value))]
     wrong = {finding.key for finding in bad}
     settings = Settings({key: value for key, value in last.items() if key not in wrong}, catalog)
-    bad += [finding for finding in findings.contradictions(settings) if finding.key not in wrong]
+    hide = partial(_without_secrets, given)
+    bad += [f for f in map(hide, findings.contradictions(settings)) if f.key not in wrong]
     return settings, [
+        *unresolved,
         *bad,
         *_repeated(given),
-        *findings.warnings(settings),
-        *findings.notes(settings),
+        *map(hide, findings.warnings(settings)),
+        *map(hide, findings.notes(settings)),
     ]
 
 
@@ -86,7 +99,7 @@ def read_given(
     file: Path | None, environ: Mapping[str, str], overrides: Sequence[str] = ()
 ) -> list[tuple[str, Given]]:
     """Every value that is given, by Kafka's name, in the order in which later ones win. Raises ConfigError."""
-    return _Sources.of(file, environ, overrides).given(CORE)
+    return _resolved(_Sources.of(file, environ, overrides).given(CORE))[0]
 
 
 class _Sources(NamedTuple):
@@ -127,11 +140,41 @@ def _found(
     """What is given, and the catalogue by which it is to be read. If `tolerant`, a bad value about plugins is as if it
     had not been given.
     """
-    about = {k: v for k, v in dict(sources.given(CORE)).items() if k.startswith(_ABOUT_PLUGINS)}
+    given, _ = _resolved(sources.given(CORE))
+    about = {k: v for k, v in dict(given).items() if k.startswith(_ABOUT_PLUGINS)}
     if tolerant:
         about = {k: v for k, v in about.items() if findings.bad_value(CORE, k, v) is None}
     catalog = find(Settings(about))
     return sources.given(catalog), catalog
+
+
+def _resolved(given: Sequence[tuple[str, Given]]) -> tuple[list[tuple[str, Given]], list[ConfigFinding]]:
+    """All that is given, with what providers have in the place of references; and those that cannot be had, which are
+    left out. What says how to look something up is no setting, and is left out too."""
+    providers = ConfigProviders({key: value.text for key, value in given})
+    found: list[tuple[str, Given]] = []
+    wrong: list[ConfigFinding] = []
+    for key, value in given:
+        if key.startswith(f"{PREFIX}."):
+            continue
+        try:
+            text = providers.resolve(value.text)
+        except ValueError as error:
+            line = f"{key} ({value.source}): {error}"
+            wrong.append(ConfigFinding(Level.ERROR, key, value.text, value.source, line))
+            continue
+        found.append((key, value if text == value.text else Given(text, value.source, value.text)))
+    return found, wrong
+
+
+def _without_secrets(given: Sequence[tuple[str, Given]], finding: ConfigFinding) -> ConfigFinding:
+    """What a provider has had is shown by the reference to it; a short text may be there by chance."""
+    for _, value in given:
+        if value.reference is not None and len(value.text) >= _SECRET:
+            line = finding.line.replace(value.text, value.reference)
+            shown = finding.value and finding.value.replace(value.text, value.reference)
+            finding = finding._replace(line=line, value=shown)
+    return finding
 
 
 def _repeated(given: Sequence[tuple[str, Given]]) -> Iterator[ConfigFinding]:

@@ -3,12 +3,13 @@
 from functools import partial
 from typing import Final
 
+from leafcuttr.config.checks import jwt_validator
 from leafcuttr.config.setting import BOOLEAN, CLASS, INT, LIST, LONG, PASSWORD, STRING, ConfigKey, Effect
 
 unused: Final = partial(
     ConfigKey,
     effect=Effect.NONE,
-    reason="SASL comes in a later version, and a listener that needs it stops the start",
+    reason="the broker checks tokens, and requests none",
 )
 
 SETTINGS: Final[tuple[ConfigKey, ...]] = (
@@ -79,37 +80,42 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         None,
         "The client's secret at the token's issuer.",
     ),
-    unused(
+    ConfigKey(
         "sasl.oauthbearer.clock.skew.seconds",
         INT,
         30,
         "How far the clocks of broker and issuer may differ.",
         unit="seconds",
     ),
-    unused("sasl.oauthbearer.expected.audience", LIST, (), "The audiences that a token has to be for."),
-    unused("sasl.oauthbearer.expected.issuer", STRING, None, "The issuer that a token has to be from."),
-    unused(
+    ConfigKey("sasl.oauthbearer.expected.audience", LIST, (), "The audiences that a token has to be for."),
+    ConfigKey("sasl.oauthbearer.expected.issuer", STRING, None, "The issuer that a token has to be from."),
+    ConfigKey(
         "sasl.oauthbearer.jwks.endpoint.refresh.ms",
         LONG,
         3_600_000,
         "How often the issuer's keys are fetched again.",
         unit="ms",
     ),
-    unused(
+    ConfigKey(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
         LONG,
         10_000,
         "The longest pause before the issuer's keys are requested again.",
         unit="ms",
     ),
-    unused(
+    ConfigKey(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
         LONG,
         100,
         "The first pause before the issuer's keys are requested again.",
         unit="ms",
     ),
-    unused("sasl.oauthbearer.jwks.endpoint.url", STRING, None, "Where the issuer's keys are."),
+    ConfigKey(
+        "sasl.oauthbearer.jwks.endpoint.url",
+        STRING,
+        None,
+        "The JSON Web Key Set that tokens are checked with: https:, http:, or file: and a path.",
+    ),
     unused(
         "sasl.oauthbearer.jwt.retriever.class",
         CLASS,
@@ -120,10 +126,12 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "sasl.oauthbearer.jwt.validator.class",
         CLASS,
         "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
-        "The class that checks tokens.",
+        "The class that checks tokens: Kafka's own, whose rules these are.",
+        check=jwt_validator,
+        reason="tokens are checked by the rules of Kafka's own class, always with their signatures",
     ),
     unused("sasl.oauthbearer.scope", STRING, None, "The scope that is requested for a token."),
-    unused("sasl.oauthbearer.scope.claim.name", STRING, "scope", "The claim that holds a token's scope."),
-    unused("sasl.oauthbearer.sub.claim.name", STRING, "sub", "The claim that holds a token's subject."),
+    ConfigKey("sasl.oauthbearer.scope.claim.name", STRING, "scope", "The claim that holds a token's scope."),
+    ConfigKey("sasl.oauthbearer.sub.claim.name", STRING, "sub", "The claim that holds a token's subject."),
     unused("sasl.oauthbearer.token.endpoint.url", STRING, None, "Where tokens are issued."),
 )

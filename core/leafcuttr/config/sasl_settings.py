@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Final
 
+from leafcuttr.config.checks import server_callback_handler
 from leafcuttr.config.setting import (
     CLASS,
     DOUBLE,
@@ -19,7 +20,7 @@ from leafcuttr.config.setting import (
 unused: Final = partial(
     ConfigKey,
     effect=Effect.NONE,
-    reason="of SASL there are PLAIN and SCRAM, and the broker logs in nowhere",
+    reason="there is no GSSAPI, and the broker logs in nowhere",
 )
 used: Final = partial(ConfigKey, dynamic=True, per_broker=True)
 
@@ -31,7 +32,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "sasl.enabled.mechanisms",
         LIST,
         ("GSSAPI",),
-        "The mechanisms that clients of listeners with SASL may use: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.",
+        "The mechanisms that clients of listeners with SASL may use: OAUTHBEARER, PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.",
     ),
     used(
         "sasl.jaas.config",
@@ -161,7 +162,9 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "sasl.server.callback.handler.class",
         CLASS,
         None,
-        "The class that answers callbacks of the broker's mechanisms.",
+        "The class that answers callbacks of a mechanism: listener.name.<name>.<mechanism>.sasl.server.callback....",
+        check=server_callback_handler,
+        reason="the broker checks log-ins itself, as Kafka's own classes do",
     ),
     ConfigKey(
         "sasl.server.max.receive.size",

@@ -36,10 +36,9 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "config.providers",
         LIST,
         (),
-        "Names of classes that look values up elsewhere.",
+        "Names of what looks values up elsewhere: config.providers.<name>.class is Kafka's FileConfigProvider, "
+        "DirectoryConfigProvider or EnvVarConfigProvider.",
         dynamic=True,
-        effect=REFUSED,
-        reason="Java classes cannot be loaded, and the references would stay unresolved",
     ),
     ConfigKey(
         "connection.failed.authentication.delay.ms",
@@ -71,8 +70,6 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "How often expired delegation tokens are deleted.",
         unit="ms",
         minimum=1,
-        effect=NONE,
-        reason="delegation tokens come in a later version",
     ),
     ConfigKey(
         "delegation.token.expiry.time.ms",
@@ -81,8 +78,6 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "How long a delegation token is valid if it is not renewed.",
         unit="ms",
         minimum=1,
-        effect=NONE,
-        reason="delegation tokens come in a later version",
     ),
     ConfigKey(
         "delegation.token.max.lifetime.ms",
@@ -91,16 +86,12 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "How long a delegation token can be renewed.",
         unit="ms",
         minimum=1,
-        effect=NONE,
-        reason="delegation tokens come in a later version",
     ),
     ConfigKey(
         "delegation.token.secret.key",
         PASSWORD,
         None,
-        "The secret that delegation tokens are signed with.",
-        effect=NONE,
-        reason="delegation tokens come in a later version",
+        "The secret that delegation tokens are signed with; without it there are none.",
     ),
     ConfigKey(
         "principal.builder.class",

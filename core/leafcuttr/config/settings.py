@@ -39,10 +39,16 @@ class Source(IntEnum):
 
 
 class Given(NamedTuple):
-    """A value as a person gave it: the text, and where (`server.properties:12`, `KAFKA_NODE_ID`, `-o`)."""
+    """A value as a person gave it: the text, and where (`server.properties:12`, `KAFKA_NODE_ID`, `-o`). `reference` is
+    what stood there in its place (`${file:/secrets:key}`): messages show that, because the text may be a secret."""
 
     text: str
     source: str
+    reference: str | None = None
+
+    @property
+    def shown(self) -> str:
+        return self.text if self.reference is None else self.reference
 
 
 class Synonym(NamedTuple):
@@ -326,13 +332,15 @@ def _best(patterns: Collection[str], topic: str) -> str:
 
 def parse_given(setting: ConfigKey, given: Given) -> Value:
     """The typed value of what a person gave. Raises ConfigError, one line: key, value, source, what is allowed."""
-    shown = "[hidden]" if setting.sensitive else given.text
+    shown = "[hidden]" if setting.sensitive else given.shown
     try:
         value = setting.parse(given.text)
     except BadValueError as error:
         # Where a check of its own refused the value, a range would not say why.
         allowed = "" if setting.check else setting.allowed(given.text.strip())
         why = f"allowed is {allowed}" if allowed else str(error)
+        if given.reference is not None and given.text.strip() in why:
+            why = "what is there is not allowed"
         raise ConfigError(f"{setting.name}={shown} ({given.source}): {why}") from None
     if setting.refuses(value) is not None:
         raise ConfigError(f"{setting.name}={shown} ({given.source}): refused, because {setting.reason}")
@@ -345,6 +353,11 @@ def parse_dynamic(setting: ConfigKey, text: str) -> Value:
         value = setting.parse(text)
     except BadValueError as error:
         raise InvalidRequest(setting.refusal(text, error)) from None
+    if setting.name == "config.providers" and value:
+        # Kafka would read files of the broker for who may change a setting, and show what is in them.
+        raise InvalidRequest(
+            f"Invalid value {text} for configuration {setting.name}: it acts at the start only"
+        )
     if (refusal := setting.refuses(value)) is not None:
         raise InvalidRequest(refusal)
     return value

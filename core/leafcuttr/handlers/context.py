@@ -43,17 +43,29 @@ class LoginSession(Protocol):
         ...
 
     @property
-    def checks_stored(self) -> bool:
-        """Whether it is one of the stored users."""
+    def by_token(self) -> bool:
+        """Whether it has logged in with a delegation token."""
         ...
 
+    @property
+    def expires(self) -> float | None:
+        """When the session ends, by the monotonic clock; None: never."""
+        ...
+
+    on_login: Callable[[], None]
     on_failure: Callable[[], None]
 
     def is_over(self) -> bool: ...
 
+    def still_holds(self) -> bool:
+        """Whether what the client has logged in with is as it was."""
+        ...
+
     def handshake(self, mechanism: str) -> ErrorCode: ...
 
     async def authenticate(self, data: bytes) -> LoginOutcome: ...
+
+    def refuse(self, text: str) -> LoginOutcome: ...
 
 
 @dataclass(slots=True, eq=False)

@@ -4,6 +4,8 @@ Version 1 says how long the session lasts (KIP-368), 2 is flexible. On a listene
 in and has named no mechanism again, it is an ILLEGAL_SASL_STATE.
 """
 
+import trio
+
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
@@ -18,7 +20,15 @@ async def handle(
             error_code=ErrorCode.ILLEGAL_SASL_STATE,
             error_message="SaslAuthenticate request received after successful authentication",
         )
-    outcome = await context.login.authenticate(bytes(request.auth_bytes))
+    login, most = context.login, broker.settings.int("sasl.server.max.receive.size")
+    was_in = login.user is not None
+    if len(request.auth_bytes) > most:
+        outcome = login.refuse(f"the message has more than {most} bytes (sasl.server.max.receive.size)")
+    else:
+        outcome = await login.authenticate(bytes(request.auth_bytes))
+    if outcome.code and was_in:
+        # Before it is in, `server.login.before` holds the connection.
+        await trio.sleep(broker.settings.int("connection.failed.authentication.delay.ms") / 1000)
     return SaslAuthenticateResponse(
         error_code=outcome.code,
         error_message=outcome.message,

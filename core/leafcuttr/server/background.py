@@ -26,6 +26,8 @@ _FREE_SPACE_S: Final = 1.0
 # Kafka starts retention half a minute after the start, so that a start is not slowed by it.
 _RETENTION_DELAY_S: Final = 30.0
 _PRODUCER_EXPIRY_S: Final = 600.0
+# How often it is looked whether it is time to read keys again.
+_KEYS_S: Final = 1.0
 # How often a connection is checked while it may be idle, and at most how long between two checks.
 _IDLE_CHECKS: Final = 4
 _SWEEP_S: Final = 2.0
@@ -54,6 +56,14 @@ def start(broker: Broker, connections: Connections, nursery: trio.Nursery) -> No
     nursery.start_soon(_every, "producer expiry", lambda: _PRODUCER_EXPIRY_S, logs.expire_producers)
     nursery.start_soon(_sweep_idle, broker, connections)
     nursery.start_soon(loop_delay.sample, broker.counts.loop_delay)
+    nursery.start_soon(_every, "reading keys of tokens", lambda: _KEYS_S, partial(_follow_keys, broker))
+    nursery.start_soon(
+        _every,
+        "expiry of delegation tokens",
+        lambda: settings.int("delegation.token.expiry.check.interval.ms") / 1000,
+        broker.delegation_tokens.remove_expired,
+    )
+    nursery.start_soon(connections.sessions.run)
     if every_ms := settings.int("lc.tls.reload.interval.ms"):
         look = partial(_read_certificates, broker, connections)
         nursery.start_soon(_every, "reading certificates", lambda: every_ms / 1000, look)
@@ -92,6 +102,11 @@ async def _read_certificates(broker: Broker, connections: Connections) -> None:
         await trio.to_thread.run_sync(certificates.look)
 
 
+async def _follow_keys(broker: Broker) -> None:
+    for source in broker.token_keys:
+        await source.follow(broker.clock)
+
+
 def _known_reason(error: Exception) -> str | None:
     """Why the disk, or the process, refuses; None for what is unexpected."""
     if isinstance(error, OSError | StorageError):
@@ -115,9 +130,6 @@ async def _sweep_idle(broker: Broker, connections: Connections) -> None:
             await pace.turn()
             if connection not in connections.all:
                 continue
-            if connection.session_is_over:
-                logger.info("closing the connection from %s: its client has not logged in again", connection)
-                connection.abort()
             arrivals, acknowledged, since = before.get(connection, (-1, -1, now))
             found = connection.arrivals, connection.acknowledged
             if arrivals == found[0] and connection.waits:

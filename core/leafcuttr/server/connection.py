@@ -16,8 +16,9 @@ else notices.
 import inspect
 import logging
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from math import inf
 from time import perf_counter
 from typing import Any, Final
@@ -28,6 +29,7 @@ from leafcuttr.handlers import api_versions, produce
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.delayed import DelayedAnswer
 from leafcuttr.runtime.pacing import Pace
+from leafcuttr.server.login.sessions import Sessions
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.outbox import Outbox
 from leafcuttr.server.queue import RequestQueue
@@ -62,6 +64,19 @@ class CloseConnection(Exception):
     """The peer gets no answer; the message is the line in the log."""
 
 
+class SessionOver(CloseConnection):
+    """The session has ended, and the client has sent something else than a log-in."""
+
+
+def _route_to_log_in(key: int) -> Route | None:
+    """Of a client whose session has ended. Raises SessionOver."""
+    if key >> 16 not in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE):
+        raise SessionOver(
+            "its client has not logged in again within connections.max.reauth.ms or its token's time"
+        )
+    return route(key)
+
+
 class Connection:
     """The state of one connection.
 
@@ -93,6 +108,7 @@ class Connection:
         )
         self._outbox = Outbox(transport)
         self._client_id_bytes: bytes | None = None
+        self._route: Callable[[int], Route | None] = route
         self._next: Route | None = None  # the request at hand: its body is _at.._end of the buffer
         self._begin = self._at = self._end = 0
         self._long_produce: Any = None  # the request at hand, if it was too long to be read at once
@@ -118,7 +134,7 @@ class Connection:
     def context(self) -> RequestContext:
         return self._context
 
-    def has_logged_in(self, begun: bytes) -> None:
+    def has_logged_in(self, begun: bytes, sessions: Sessions) -> None:
         """Before `run`: its context says who it is, and this much of its next request has come."""
         while begun:
             space = self.buffer.free_space()
@@ -127,18 +143,35 @@ class Connection:
             self.buffer.received(len(piece))
         login = self._context.login
         assert login is not None
-        login.on_failure = self.stop
-
-    def is_of_stored_user(self, name: str) -> bool:
-        """Whether its client has logged in as this user, by what the broker stores of it."""
-        login = self._context.login
-        return login is not None and login.checks_stored and login.user == name
+        login.on_failure = self._login_has_failed
+        login.on_login = partial(self._begin_session, sessions)
+        sessions.begin(self)
 
     @property
-    def session_is_over(self) -> bool:
-        """Whether its client would have had to log in again by now (KIP-368)."""
+    def is_withdrawn(self) -> bool:
+        """Whether what its client has logged in with does not hold any more."""
         login = self._context.login
-        return login is not None and login.is_over()
+        return login is not None and not login.still_holds()
+
+    @property
+    def session_ends(self) -> float | None:
+        """When its client has to have logged in again (KIP-368), by the monotonic clock; None: never."""
+        login = self._context.login
+        return None if login is None else login.expires
+
+    def end_session(self) -> None:
+        """Its client has not logged in again in time: nothing else is answered any more."""
+        self._route = _route_to_log_in
+        # What is remembered of it counts for this client no more.
+        self._context.client = self._context.client._replace()
+
+    def _begin_session(self, sessions: Sessions) -> None:
+        self._route = route
+        sessions.begin(self)
+
+    def _login_has_failed(self) -> None:
+        """A later log-in: the answer goes out, and what has come behind it is not handled."""
+        self._move(Event.END)
 
     @property
     def peer(self) -> str:
@@ -569,9 +602,9 @@ class Connection:
             raise CloseConnection(f"a request of {end - at} bytes has no header")
         key = int.from_bytes(view[at : at + 4], "big")
         try:
-            found = route(key) or REFUSED
+            found = self._route(key) or REFUSED
         except OSError:  # its modules are read at the first use, and there may be no descriptor to do it with
-            found = self._broker.runtime.descriptors.opening(lambda: route(key)) or REFUSED
+            found = self._broker.runtime.descriptors.opening(lambda: self._route(key)) or REFUSED
         context.correlation_id = int.from_bytes(view[at + 4 : at + 8], "big", signed=True)
         if found is REFUSED:
             context.api_key = int.from_bytes(view[at : at + 2], "big")
@@ -615,7 +648,9 @@ class Connection:
         """End the connection with one line about why, if it has not ended yet."""
         if self.state in ENDED:
             return
-        if isinstance(error, CloseConnection | WireError) and not isinstance(error, EncodeError):
+        if isinstance(error, SessionOver):
+            logger.info("closing the connection from %s: %s", self, error)
+        elif isinstance(error, CloseConnection | WireError) and not isinstance(error, EncodeError):
             self._counts.malformed += 1
             # One line as long as the same of one host goes on: a health check that speaks HTTP comes every second.
             key = f"{self._context.client.host} {_DIGITS.sub('', str(error))}"

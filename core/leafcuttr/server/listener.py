@@ -20,6 +20,7 @@ from leafcuttr.handlers.context import context_of
 from leafcuttr.runtime.complaints import Complaints
 from leafcuttr.runtime.connection_budget import most_of_clients
 from leafcuttr.server.connection import Connection
+from leafcuttr.server.login.sessions import Sessions
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.queue import RequestQueue
 from leafcuttr.server.rate import CreationRate
@@ -69,6 +70,7 @@ class Connections:
         self.certificates: Mapping[str, LiveCertificates] = {}  # by listener with TLS
         self._handshakes: Handshakes | None = None
         self._logins: Logins | None = None
+        self.sessions = Sessions(broker.clock)
         self.pauses = 0  # how often accepting has stopped: max.connections, their rate, or no descriptors
         self.stopping = False
 
@@ -176,6 +178,7 @@ class Connections:
                 await connection.run()
         finally:
             self.all.discard(connection)
+            self.sessions.forget(connection)
             self._of_listener(listener).open -= 1
             self._refused.discard(host)
             left = self._by_address.pop(host) - 1
@@ -197,18 +200,31 @@ class Connections:
             from leafcuttr.server.login.logins import Logins
 
             self._logins = Logins(self._broker)
-            self._broker.users.on_change(self._user_changed)
+            self._follow_credentials()
         begun = await self._logins.succeeds(transport, connection.context)
         if begun is None:
             return False
-        connection.has_logged_in(begun)
+        connection.has_logged_in(begun, self.sessions)
         return True
 
-    def _user_changed(self, name: str) -> None:
-        """What a client logged in with is not valid any more."""
-        for connection in self.all:
-            if connection.is_of_stored_user(name):
-                connection.stop()
+    def _follow_credentials(self) -> None:
+        """Have connections end when what their clients have logged in with does not hold any more."""
+        token = trio.lowlevel.current_trio_token()
+
+        def changed(*_: object) -> None:
+            # Once for all that changes together.
+            token.run_sync_soon(self._end_withdrawn, idempotent=True)
+
+        self._broker.users.on_change(changed)
+        self._broker.delegation_tokens.on_change(changed)
+        self._broker.settings.on_change(
+            lambda names: changed() if any(name.endswith("sasl.jaas.config") for name in names) else None
+        )
+
+    def _end_withdrawn(self) -> None:
+        for connection in list(self.all):
+            if connection.is_withdrawn:
+                self.sessions.withdraw(connection)
 
     async def _has_shaken_hands(
         self, transport: Transport, connection: Connection, listener: Listener

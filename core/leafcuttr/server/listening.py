@@ -25,18 +25,20 @@ from leafcuttr.state.broker import Broker
 
 if TYPE_CHECKING:
     from leafcuttr.net.live_certificates import LiveCertificates
+    from leafcuttr.state.security.bearer.key_source import KeySource
 
 logger = logging.getLogger(__name__)
 
 
 class Bound(NamedTuple):
     """A listener as the settings have it, as it is (with the port that the kernel chose), its sockets, and what it
-    needs for TLS, if that is its protocol."""
+    needs for TLS and to check tokens, if it does."""
 
     configured: Listener
     listener: Listener
     sockets: Sequence[socket.socket]
     certificates: "LiveCertificates | None" = None
+    token_keys: "KeySource | None" = None
 
     @property
     def authenticates(self) -> bool:
@@ -48,12 +50,11 @@ class Bound(NamedTuple):
 def bind(settings: Settings, listener: Listener) -> Bound:
     """Open every address of a listener. Raises StartError. Blocks: names are looked up, and files are read."""
     certificates = _certificates(settings, listener) if listener.protocol.endswith("SSL") else None
-    if listener.protocol.startswith("SASL"):
-        _check_login(settings, listener)
+    token_keys = _check_login(settings, listener) if listener.protocol.startswith("SASL") else None
     found, socks = binding.bind(
         listener, binding.listen_backlog(settings), binding.requested_buffer_sizes(settings)
     )
-    bound = Bound(listener, found, socks, certificates)
+    bound = Bound(listener, found, socks, certificates, token_keys)
     if not bound.authenticates and (why := _why_refused(settings, bound)) is not None:
         for sock in socks:
             sock.close()
@@ -66,19 +67,26 @@ def _why_refused(settings: Settings, bound: Bound) -> str | None:
     return why_refused(settings, bound.listener, bound.sockets, f"use the listener {name}", "listeners")
 
 
-def _check_login(settings: Settings, listener: Listener) -> None:
-    """Raises StartError where nobody could log in, or nobody should."""
-    from leafcuttr.server.login.logins import mechanisms_of, named_users
+def _check_login(settings: Settings, listener: Listener) -> "KeySource | None":
+    """The keys for tokens, if it takes tokens. Raises StartError where nobody could log in, or nobody should."""
+    from leafcuttr.server.login.logins import OAUTHBEARER, mechanisms_of, named_users, read_token_keys
 
     mechanisms = mechanisms_of(settings, listener.name)
-    if "PLAIN" not in mechanisms:
-        return
-    named_users(settings, listener.name)
-    if listener.protocol == "SASL_PLAINTEXT" and listener.host not in ("localhost", "127.0.0.1", "::1"):
+    if "PLAIN" in mechanisms:
+        named_users(settings, listener.name)
+    shown = [what for name, what in (("PLAIN", "passwords"), (OAUTHBEARER, "tokens")) if name in mechanisms]
+    if (
+        shown
+        and listener.protocol == "SASL_PLAINTEXT"
+        and listener.host not in ("localhost", "127.0.0.1", "::1")
+    ):
         logger.warning(
-            "listener %s takes passwords by PLAIN without TLS: all who see the network can read them (SASL_SSL)",
+            "listener %s takes %s by %s without TLS: all who see the network can read them (SASL_SSL)",
             listener.name,
+            " and ".join(shown),
+            " and ".join(name for name in ("PLAIN", OAUTHBEARER) if name in mechanisms),
         )
+    return read_token_keys(settings, listener.name) if OAUTHBEARER in mechanisms else None
 
 
 def _certificates(settings: Settings, listener: Listener) -> "LiveCertificates":
@@ -239,6 +247,8 @@ class OpenListeners:
 
     def _opened(self, bound: Bound) -> _Open:
         """What is open to other machines is said once, also if it is closed and opened again."""
+        if bound.token_keys is not None:
+            self._broker.token_keys.take(bound.token_keys, self._broker.clock)
         if (
             not bound.authenticates
             and bound.configured not in self._warned

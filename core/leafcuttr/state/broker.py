@@ -25,6 +25,8 @@ from leafcuttr.state.groups.coordinator import GroupCoordinator
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.plugged import Plugged
 from leafcuttr.state.producer_ids import ProducerIds
+from leafcuttr.state.security.bearer.sources import KeySources
+from leafcuttr.state.security.delegation_tokens import DelegationTokens
 from leafcuttr.state.security.users import Users
 from leafcuttr.state.topics import Topics
 from leafcuttr.state.transactions.coordinator import TransactionCoordinator
@@ -57,7 +59,8 @@ class Broker:
     `listeners` are bound: their ports are the real ones, and `tls` has their certificates; `admin` is where metrics and
     health are answered, if they are.
     `appender` takes the appends of the broker's own tasks. `delayed_requests` are those that wait for records or for
-    other members of a group; a stopping server has them answered at once. `serving` is whether all that has to be ready
+    other members of a group; a stopping server has them answered at once. `token_keys` are those of issuers of bearer
+    tokens. `serving` is whether all that has to be ready
     is; `plugged` is what plugins have added.
     """
 
@@ -75,6 +78,7 @@ class Broker:
     producer_ids: ProducerIds
     features: Features
     users: Users
+    delegation_tokens: DelegationTokens
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     fetch_sessions: FetchSessions
@@ -85,6 +89,7 @@ class Broker:
     delayed_requests: set[Waiting] = field(default_factory=set)
     counts: Counts = field(default_factory=Counts)
     serving: bool = False
+    token_keys: KeySources = field(default_factory=KeySources)
     plugged: Plugged = field(default_factory=Plugged)
     began: float = field(default_factory=time.monotonic)
 
@@ -127,6 +132,7 @@ def open_broker(settings: Settings, clock: Clock, *, pressure: WritePressure | N
         producer_ids=producer_ids,
         features=features,
         users=Users(metadata),
+        delegation_tokens=DelegationTokens(metadata, settings, clock),
         groups=groups,
         transactions=TransactionCoordinator(
             settings=settings,

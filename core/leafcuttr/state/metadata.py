@@ -16,12 +16,13 @@ read and write them.
 """
 
 import contextlib
+import json
 import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self, TypeAlias
 
 from leafcuttr import crashpoints
 from leafcuttr.errors import StartError, StorageError
@@ -100,6 +101,18 @@ STEPS: Final[Sequence[Sequence[str]]] = (
         # What is made by chance, once for a data directory.
         "CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",
     ),
+    (
+        # KIP-48. Principals are JSON: [type, name], and a list of such.
+        """CREATE TABLE delegation_tokens (
+            id TEXT PRIMARY KEY,
+            owner TEXT NOT NULL,
+            requester TEXT NOT NULL,
+            renewers TEXT NOT NULL,
+            issued_ms INTEGER NOT NULL,
+            expires_ms INTEGER NOT NULL,
+            last_ms INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+    ),
 )
 
 
@@ -137,6 +150,22 @@ class StoredScramCredential(NamedTuple):
     stored_key: bytes
     server_key: bytes
     iterations: int
+
+
+StoredPrincipal: TypeAlias = tuple[str, str]
+"""Type and name."""
+
+
+class StoredDelegationToken(NamedTuple):
+    """A delegation token as it is stored: without its HMAC."""
+
+    id: str
+    owner: StoredPrincipal
+    requester: StoredPrincipal
+    renewers: Sequence[StoredPrincipal]
+    issued_ms: int
+    expires_ms: int
+    last_ms: int
 
 
 class MetadataStore:
@@ -303,6 +332,38 @@ class MetadataStore:
                 "REPLACE INTO scram_credentials VALUES (?, ?, ?, ?, ?, ?)", list(upsertions)
             )
 
+    def delegation_tokens(self) -> list[StoredDelegationToken]:
+        """All of them."""
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT id, owner, requester, renewers, issued_ms, expires_ms, last_ms FROM delegation_tokens"
+            )
+            return [
+                StoredDelegationToken(
+                    id_,
+                    _principal(json.loads(owner)),
+                    _principal(json.loads(requester)),
+                    [_principal(one) for one in json.loads(renewers)],
+                    *times,
+                )
+                for id_, owner, requester, renewers, *times in rows
+            ]
+
+    def set_delegation_token(self, token: StoredDelegationToken) -> None:
+        """Store it, in the place of one with this id."""
+        principals = (json.dumps(each) for each in (token.owner, token.requester, token.renewers))
+        with self._writing() as connection:
+            connection.execute(
+                "REPLACE INTO delegation_tokens VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (token.id, *principals, token.issued_ms, token.expires_ms, token.last_ms),
+            )
+
+    def remove_delegation_tokens(self, ids: Iterable[str]) -> None:
+        """All or none."""
+        rows = [(token_id,) for token_id in ids]
+        with self._writing() as connection:
+            connection.executemany("DELETE FROM delegation_tokens WHERE id = ?", rows)
+
     def secret(self, name: str) -> bytes:
         """32 bytes that only this data directory has, made by chance when they are first wanted."""
         with self._reading() as connection:
@@ -373,6 +434,11 @@ class MetadataStore:
                 raise
             self._changes += 1
             crashpoints.reach("metadata.committed")
+
+
+def _principal(pair: Sequence[str]) -> StoredPrincipal:
+    kind, name = pair
+    return kind, name
 
 
 def _insert_overrides(connection: sqlite3.Connection, topic_id: bytes, overrides: Mapping[str, str]) -> None:

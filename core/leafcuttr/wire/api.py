@@ -46,6 +46,10 @@ class ApiKey(IntEnum):
     DESCRIBE_LOG_DIRS = 35
     SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
+    CREATE_DELEGATION_TOKEN = 38
+    RENEW_DELEGATION_TOKEN = 39
+    EXPIRE_DELEGATION_TOKEN = 40
+    DESCRIBE_DELEGATION_TOKEN = 41
     DELETE_GROUPS = 42
     ELECT_LEADERS = 43
     INCREMENTAL_ALTER_CONFIGS = 44
@@ -161,6 +165,10 @@ APIS: dict[int, Api] = {
         _api(ApiKey.DESCRIBE_LOG_DIRS, "DescribeLogDirs", (1, 5), 2),
         _api(ApiKey.SASL_AUTHENTICATE, "SaslAuthenticate", (0, 2), 2),
         _api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", (0, 3), 2),
+        _api(ApiKey.CREATE_DELEGATION_TOKEN, "CreateDelegationToken", (1, 3), 2),
+        _api(ApiKey.RENEW_DELEGATION_TOKEN, "RenewDelegationToken", (1, 2), 2),
+        _api(ApiKey.EXPIRE_DELEGATION_TOKEN, "ExpireDelegationToken", (1, 2), 2),
+        _api(ApiKey.DESCRIBE_DELEGATION_TOKEN, "DescribeDelegationToken", (1, 3), 2),
         _api(ApiKey.DELETE_GROUPS, "DeleteGroups", (0, 2), 2),
         _api(ApiKey.ELECT_LEADERS, "ElectLeaders", (0, 2), 2),
         _api(ApiKey.INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", (0, 1), 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from leafcuttr.client.settings import ClientSasl
 from leafcuttr.errors import ErrorCode
 from leafcuttr.state.security.credentials import ScramMechanism
 from leafcuttr.state.security.scram import new_credential
-from leafcuttr.state.security.users import CredentialUpsertion
+from leafcuttr.state.security.users import CredentialDeletion, CredentialUpsertion
 from leafcuttr.wire.messages.api_versions import ApiVersionsRequest
-from leafcuttr.wire.messages.metadata import MetadataRequest
+from leafcuttr.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from leafcuttr.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from leafcuttr.wire.messages.sasl_handshake import SaslHandshakeRequest
 from support.live_broker import LiveBroker, live_broker
@@ -221,3 +223,74 @@ def test_a_changed_password_ends_the_connections_of_the_old_one(
         assert other.ask(MetadataRequest(topics=[]), 12).brokers
     with WireClient(broker.address) as again:
         assert by_scram(again, "alice", "two") == 0
+
+
+def test_a_deleted_user_that_waits_is_cut_within_a_second(broker: LiveBroker, client: WireClient) -> None:
+    """A long poll would last 30 seconds."""
+    credential = new_credential(ScramMechanism.SCRAM_SHA_256, b"one", 4096)
+    upsertion = CredentialUpsertion("alice", ScramMechanism.SCRAM_SHA_256, credential)
+    broker.run(broker.broker.users.alter, [upsertion], [])
+    with WireClient(f"127.0.0.1:{broker.broker.listeners[1].port}") as admin:
+        admin.ask(
+            MetadataRequest(topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=True), 12
+        )
+    assert by_scram(client, "alice", "one") == 0
+    poll = FetchRequest(
+        max_wait_ms=30_000,
+        min_bytes=1,
+        max_bytes=1000,
+        topics=[FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=1000)])],
+    )
+    client.send(poll, 11)
+    until(lambda: len(broker.broker.delayed_requests) == 1, "the wait")
+    began = time.monotonic()
+    deletion = CredentialDeletion("alice", ScramMechanism.SCRAM_SHA_256)
+    broker.run(broker.broker.users.alter, [], [deletion])
+    assert closed(client)
+    assert time.monotonic() - began < 5
+
+
+def test_a_changed_user_of_the_settings_ends_too(broker: LiveBroker, client: WireClient) -> None:
+    """And a user of the settings who is as before goes on."""
+    name = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+    other = JAAS.replace(";", ' user_bob="b";')
+    assert plain(client, GOOD).error_code == 0
+    broker.call(broker.broker.settings.replace_dynamic, {name: other})
+    assert client.ask(MetadataRequest(topics=[]), 12).brokers
+    broker.call(broker.broker.settings.replace_dynamic, {name: other.replace("secret", "new")})
+    assert closed(client)
+
+
+def test_nothing_is_handled_behind_a_later_log_in_that_fails(client: WireClient) -> None:
+    assert plain(client, GOOD).error_code == 0
+    client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    login, metadata = SaslAuthenticateRequest(auth_bytes=BAD), MetadataRequest(topics=[])
+    client.send(login, 2)
+    client.send(metadata, 12)
+    assert client.take(login, 2).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    with pytest.raises(ConnectionError):
+        client.take(metadata, 12)
+
+
+def test_nor_behind_another_mechanism(client: WireClient) -> None:
+    assert plain(client, GOOD).error_code == 0
+    handshake, metadata = SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), MetadataRequest(topics=[])
+    client.send(handshake, 1)
+    client.send(metadata, 12)
+    assert client.take(handshake, 1).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    with pytest.raises(ConnectionError):
+        client.take(metadata, 12)
+
+
+def test_a_later_log_in_has_the_size_and_the_delay_of_the_first(tmp_path: Path) -> None:
+    more = {"sasl.server.max.receive.size": "100", "connection.failed.authentication.delay.ms": "300"}
+    with live_broker(tmp_path, {**SETTINGS, **more}) as broker, WireClient(broker.address) as client:
+        assert plain(client, GOOD).error_code == 0
+        began = time.monotonic()
+        answer = plain(client, b"\0alice\0" + b"x" * 100)
+        assert time.monotonic() - began >= 0.3
+        assert (answer.error_code, answer.error_message) == (
+            ErrorCode.SASL_AUTHENTICATION_FAILED,
+            "the message has more than 100 bytes (sasl.server.max.receive.size)",
+        )
+        assert closed(client)

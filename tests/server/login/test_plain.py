@@ -27,7 +27,7 @@ def users(tmp_path: Path) -> Iterator[Users]:
 
 async def answer(users: Users, data: bytes, named: dict[str, str] | None = NAMED) -> str | None:
     """The user, or the refusal."""
-    plain = PlainServer(named, users, trio.CapacityLimiter(1))
+    plain = PlainServer(lambda: named, users, trio.CapacityLimiter(1))
     try:
         step = await plain.step(data)
     except LoginRefused as refused:
@@ -71,7 +71,32 @@ async def test_stored_users(users: Users, mechanism: ScramMechanism) -> None:
     assert await answer(users, b"\0alice\0secret", {}) == WRONG, "the settings name users: none"
 
 
-async def test_which_users_may_change(users: Users) -> None:
-    limiter = trio.CapacityLimiter(1)
-    assert PlainServer(None, users, limiter).checks_stored
-    assert not PlainServer({}, users, limiter).checks_stored
+async def test_a_user_of_the_settings_that_is_changed_or_gone(users: Users) -> None:
+    named = {"alice": "secret", "bob": "b"}
+    given: list[dict[str, str] | None] = [named]
+    plain = PlainServer(lambda: given[0], users, trio.CapacityLimiter(1))
+    holds = (await plain.step(b"\0alice\0secret")).still_holds
+    assert holds is not None and holds()
+    for change, wanted in (
+        ({**named, "bob": "other"}, True),
+        ({**named, "alice": "other"}, False),
+        ({"bob": "b"}, False),
+        (None, False),
+        (named, True),
+    ):
+        given[0] = change
+        assert holds() is wanted
+
+
+async def test_a_stored_user_that_is_changed_or_gone(users: Users) -> None:
+    mechanism = ScramMechanism.SCRAM_SHA_256
+    upsertion = CredentialUpsertion("alice", mechanism, new_credential(mechanism, b"secret", 4096))
+    await users.alter([upsertion], [])
+    plain = PlainServer(lambda: None, users, trio.CapacityLimiter(1))
+    holds = (await plain.step(b"\0alice\0secret")).still_holds
+    assert holds is not None and holds()
+    again = new_credential(mechanism, b"secret", 4096)
+    await users.alter([upsertion._replace(name="bob", credential=again)], [])
+    assert holds()
+    await users.alter([upsertion._replace(credential=again)], [])
+    assert not holds()

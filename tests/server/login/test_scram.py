@@ -16,12 +16,16 @@ from hypothesis import strategies as st
 
 from leafcuttr.client.sasl.scram import Scram
 from leafcuttr.client.settings import ClientSasl
+from leafcuttr.config.settings import Settings
 from leafcuttr.server.login.mechanisms import LoginRefused
 from leafcuttr.server.login.scram import ScramServer
+from leafcuttr.state.identity import Principal
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.security.credentials import ScramMechanism
+from leafcuttr.state.security.delegation_tokens import DelegationTokens
 from leafcuttr.state.security.scram import credential_of, new_credential, salted
 from leafcuttr.state.security.users import CredentialUpsertion, Users
+from support.logs import HandClock
 
 SHA_256 = ScramMechanism.SCRAM_SHA_256
 SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
@@ -50,8 +54,10 @@ def server(users: Users, mechanism: ScramMechanism = SHA_256, nonce: str | None 
 async def test_the_vector_of_the_rfc(users: Users) -> None:
     """RFC 7677, section 3"""
     exchange = server(await with_user(users), nonce="%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
-    assert await exchange.step(FIRST) == (CHALLENGE, None)
-    assert await exchange.step(PROOF) == (b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=", "user")
+    first, last = await exchange.step(FIRST), await exchange.step(PROOF)
+    assert (first.answer, first.user) == (CHALLENGE, None)
+    assert (last.answer, last.user) == (b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=", "user")
+    assert (last.expires_ms, last.by_token) == (None, False)
 
 
 def client(mechanism: ScramMechanism, name: str, password: str) -> Scram:
@@ -75,9 +81,9 @@ async def test_a_client_of_ours(users: Users, mechanism: ScramMechanism, name: s
             ):
                 await exchange.step(proof)
             continue
-        answer, user = await exchange.step(proof)
-        assert user == name
-        assert ours.respond(answer) is None, "the client has verified the server"
+        last = await exchange.step(proof)
+        assert last.user == name
+        assert ours.respond(last.answer) is None, "the client has verified the server"
 
 
 async def test_who_there_is_not_is_told_nothing(users: Users) -> None:
@@ -137,7 +143,7 @@ async def test_nonce_and_binding_are_those_of_the_first_message(
         (b"n,a=other,n=user,r=x", "the name is none, or another one than that to act for"),
         (b"n,,n=us=er,r=x", "the name is none, or another one than that to act for"),
         (b"n,,n=,r=x", "the name is none, or another one than that to act for"),
-        (b"n,,n=user,r=x,tokenauth=true", "there are no delegation tokens"),
+        (b"n,,n=user,r=x,tokenauth=true", "there are no delegation tokens (delegation.token.secret.key)"),
         (b"n,,n=\xff,r=x", "a message is not UTF-8"),
     ],
 )
@@ -186,3 +192,54 @@ def test_any_messages(messages: list[bytes]) -> None:
                 return
 
     trio.run(steps)
+
+
+async def test_a_delegation_token_comes_in_as_its_owner(users: Users, tmp_path: Path) -> None:
+    """KIP-48. A user of the same name as the id is someone else."""
+    metadata, clock = users._metadata, HandClock()
+    tokens = DelegationTokens(metadata, Settings({"delegation.token.secret.key": "s"}), clock)
+    token = await tokens.create(Principal("User", "alice"), Principal("User", "bob"), [], 5000)
+    await with_user(users, token.id)
+    password = base64.b64encode(tokens.hmac_of(token)).decode()
+    for is_token, secret, user in (
+        (True, password, "alice"),
+        (False, "pencil", token.id),
+        (True, "pencil", None),
+        (False, password, None),
+    ):
+        ours = Scram(
+            ClientSasl(mechanism="SCRAM-SHA-256", username=token.id, password=secret, is_token=is_token)
+        )
+        exchange = ScramServer(SHA_256, users, trio.CapacityLimiter(1), tokens=tokens, now_ms=clock.now_ms)
+        proof = ours.respond((await exchange.step(ours.first())).answer) or b""
+        if user is None:
+            with pytest.raises(LoginRefused, match="invalid credentials"):
+                await exchange.step(proof)
+            continue
+        step = await exchange.step(proof)
+        assert (step.user, step.by_token) == (user, is_token)
+        assert step.expires_ms == (token.expires_ms if is_token else None)
+        assert step.still_holds is not None and step.still_holds()
+
+
+async def test_a_token_that_is_not_there_looks_like_one_that_is(users: Users) -> None:
+    clock = HandClock()
+    tokens = DelegationTokens(users._metadata, Settings({"delegation.token.secret.key": "s"}), clock)
+    token = await tokens.create(Principal("User", "alice"), Principal("User", "alice"), [], 5000)
+    iterations = []
+    for name in (token.id, "x" * 22):
+        exchange = ScramServer(SHA_256, users, trio.CapacityLimiter(1), tokens=tokens, now_ms=clock.now_ms)
+        challenge = (await exchange.step(f"n,,n={name},r=x,tokenauth=true".encode())).answer
+        salt = challenge.split(b",")[1]
+        iterations.append((len(salt), challenge.rpartition(b",")[2]))
+    assert iterations[0] == iterations[1]
+
+
+async def test_a_password_that_is_changed_during_the_log_in(users: Users) -> None:
+    """The proof fits, and what it proves does not hold any more."""
+    await with_user(users)
+    ours, exchange = client(SHA_256, "user", "pencil"), server(users)
+    proof = ours.respond((await exchange.step(ours.first())).answer) or b""
+    await with_user(users)
+    step = await exchange.step(proof)
+    assert step.still_holds is not None and not step.still_holds()

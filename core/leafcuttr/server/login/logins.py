@@ -1,4 +1,4 @@
-"""The log-ins of all connections: which mechanisms a listener offers, how long a log-in may take.
+"""The log-ins of all connections: which mechanisms a listener offers, how long a log-in and what follows may take.
 
 See `admission` for what they share with handshakes.
 """
@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from leafcuttr.config.catalog import LISTENER_PREFIX
 from leafcuttr.config.settings import Settings
@@ -21,12 +21,18 @@ from leafcuttr.server.login.login import Login, MakeExchange
 from leafcuttr.server.transport import Transport
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.identity import Principal
+from leafcuttr_sdk.trouble import import_late
+
+if TYPE_CHECKING:
+    from leafcuttr.state.security.bearer.checking import TokenChecker
+    from leafcuttr.state.security.bearer.key_source import KeySource
 
 logger = logging.getLogger(__name__)
 
 LOGIN_S: Final = 10.0
 """How long one may take, from the first byte to the last."""
-OFFERED: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+OAUTHBEARER: Final = "OAUTHBEARER"
+OFFERED: Final = (OAUTHBEARER, "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _PLAIN_MODULE: Final = "PlainLoginModule"
 _LOGIN_CONFIG: Final = "-Djava.security.auth.login.config="
 
@@ -37,35 +43,70 @@ class Logins(Admission):
     def __init__(self, broker: Broker) -> None:
         super().__init__(logger, LOGIN_S)
         self._broker = broker
+        self._checkers: dict[str, TokenChecker] = {}
 
     def login(self, listener: str) -> Login:
         """Of a new connection. Raises StartError where settings that have changed since make none possible."""
-        settings, users = self._broker.settings, self._broker.users
-        made: dict[str, MakeExchange] = {}
-        for name in mechanisms_of(settings, listener):
-            if name == "PLAIN":
-                from leafcuttr.server.login.plain import PlainServer
+        broker = self._broker
+        made = {name: self._exchange(name, listener) for name in mechanisms_of(broker.settings, listener)}
+        return Login(made, broker.clock, partial(max_reauth_ms, broker.settings, listener))
 
-                made[name] = partial(PlainServer, named_users(settings, listener), users, self.limiter)
-            else:
-                from leafcuttr.server.login.scram import ScramServer
-                from leafcuttr.state.security.credentials import BY_NAME
+    def _exchange(self, mechanism: str, listener: str) -> MakeExchange:
+        """Raises StartError."""
+        broker, settings, users = self._broker, self._broker.settings, self._broker.users
+        if mechanism == "PLAIN":
+            from leafcuttr.server.login.plain import PlainServer
 
-                made[name] = partial(ScramServer, BY_NAME[name], users, self.limiter)
-        return Login(made, self._broker.clock, lambda: settings.int("connections.max.reauth.ms"))
+            named_users(settings, listener)
+            return partial(PlainServer, partial(named_users, settings, listener), users, self.limiter)
+        if mechanism == OAUTHBEARER:
+            from leafcuttr.server.login.oauthbearer import OAuthBearerServer
+
+            return partial(OAuthBearerServer, self._token_checker(listener))
+        from leafcuttr.server.login.scram import ScramServer
+        from leafcuttr.state.security.credentials import BY_NAME
+
+        return partial(
+            ScramServer,
+            BY_NAME[mechanism],
+            users,
+            self.limiter,
+            tokens=broker.delegation_tokens,
+            now_ms=broker.clock.now_ms,
+        )
+
+    def _token_checker(self, listener: str) -> "TokenChecker":
+        """Raises StartError where a change of the mechanisms has come before what they need."""
+        found = self._checkers.get(listener)
+        if found is None:
+            from leafcuttr.state.security.bearer.checking import TokenChecker, claim_rules, key_settings
+
+            broker = self._broker
+            name, wanted = key_settings(broker.settings, listener, trusted_file(broker.settings, listener))
+            try:
+                source = broker.token_keys.of(wanted)
+            except ValueError as error:
+                raise StartError(f"{name}={wanted.url}: {error}") from None
+            rules = claim_rules(broker.settings, listener)
+            found = self._checkers[listener] = TokenChecker(source, rules, broker.clock, self.limiter)
+        return found
 
     async def succeeds(self, transport: Transport, context: RequestContext) -> bytes | None:
         """What came behind the log-in of this connection; None: it is to be closed."""
         listener, peer, host = context.listener.name, context.client.peer, context.client.host
         with self.in_time() as scope:
+            login = None
             try:
-                login = self.login(listener)
-                context.login = login
+                context.login = login = self.login(listener)
                 most = self._broker.settings.int("sasl.server.max.receive.size")
                 left = await BeforeLogin(self._broker, transport, context, login, most).run()
             except (NotLoggedIn, StartError) as refused:
                 self.refuse(listener, peer, str(refused), of=host)
             except OSError:
+                if login is not None and login.refusal is not None:
+                    # It has read that it is refused, and left.
+                    self.refuse(listener, peer, login.refusal, of=host)
+                    return None
                 self.failed[listener] += 1
                 logger.debug("the connection from %s on %s ended in its log-in", peer, listener)
             else:
@@ -88,6 +129,44 @@ def mechanisms_of(settings: Settings, listener: str) -> tuple[str, ...]:
         what = f"{wrong[0]} is not offered" if wrong else "no mechanism is named"
         raise StartError(f"{name}={','.join(names)}: {what}; allowed are {', '.join(OFFERED)}")
     return names
+
+
+def max_reauth_ms(settings: Settings, listener: str, mechanism: str) -> int:
+    """`connections.max.reauth.ms`, which a listener, and a mechanism of it, may have of its own."""
+    name, own = "connections.max.reauth.ms", f"{LISTENER_PREFIX}{listener.lower()}."
+    for each in (f"{own}{mechanism.lower()}.{name}", f"{own}{name}", name):
+        found = settings.values.get(each)
+        if isinstance(found, int):
+            return found
+    return 0
+
+
+def read_token_keys(settings: Settings, listener: str) -> "KeySource":
+    """The keys for OAUTHBEARER on a listener. Raises StartError, one line: the package is missing, no keys are named,
+    or they cannot be read. Blocks."""
+    try:
+        import_late("cryptography.hazmat.primitives.asymmetric.rsa")
+    except ImportError:
+        raise StartError(
+            f"the listener {listener} offers OAUTHBEARER, which needs cryptography, which is not installed: "
+            "pip install 'leafcuttr[security]'"
+        ) from None
+    from leafcuttr.state.security.bearer.checking import read_key_source
+
+    return read_key_source(settings, listener, trusted_file(settings, listener))
+
+
+def trusted_file(settings: Settings, listener: str) -> str | None:
+    """The authorities that sign the certificate of the keys' endpoint: `ssl.truststore.location` of the mechanism's
+    JAAS entry, where Kafka has it. Raises StartError."""
+    name = f"{LISTENER_PREFIX}{listener.lower()}.oauthbearer.sasl.jaas.config"
+    text = settings.values.get(name)
+    if text is None:
+        return None
+    try:
+        return parse_entry(str(text)).options.get("ssl.truststore.location")
+    except JaasError as error:
+        raise StartError(f"{name}: {error}") from None
 
 
 def named_users(settings: Settings, listener: str) -> Mapping[str, str] | None:

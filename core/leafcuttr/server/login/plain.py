@@ -1,24 +1,26 @@
 """PLAIN (RFC 4616): the name and the password as they are."""
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 
 from leafcuttr.server.login.mechanisms import LoginRefused, LoginStep
-from leafcuttr.state.security.credentials import ScramMechanism
+from leafcuttr.state.security.credentials import ScramCredential, ScramMechanism
 from leafcuttr.state.security.users import Users
 
 _REFUSED: Final = "Authentication failed: Invalid username or password"
+
+Named: TypeAlias = Callable[[], Mapping[str, str] | None]
+"""The names and passwords that the settings have now; None: they name nobody."""
 
 
 class PlainServer:
     """Against the users that the settings name, if they name some; else against those that are stored."""
 
-    def __init__(self, named: Mapping[str, str] | None, users: Users, limiter: trio.CapacityLimiter) -> None:
-        self.checks_stored = named is None
+    def __init__(self, named: Named, users: Users, limiter: trio.CapacityLimiter) -> None:
         self._named = named
         self._users = users
         self._limiter = limiter
@@ -34,27 +36,36 @@ class PlainServer:
         if not name or not password:
             what = "username" if not name else "password"
             raise LoginRefused(f"Authentication failed: {what} not specified")
-        if not await self._fits(name, password):
+        still_holds = await self._shown(name, password)
+        if still_holds is None:
             raise LoginRefused(_REFUSED)
         if authorization and authorization != name:
             raise LoginRefused(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
-        return LoginStep(b"", name)
+        return LoginStep(b"", name, still_holds=still_holds)
 
-    async def _fits(self, name: str, password: str) -> bool:
-        if self._named is not None:
+    async def _shown(self, name: str, password: str) -> Callable[[], bool] | None:
+        """Whether it is the password, now and later; None: it is not."""
+        named = self._named()
+        if named is not None:
             # A user that there is not takes as long as a wrong password, which this is.
-            wanted = self._named.get(name) or f"{password}x"
-            return hmac.compare_digest(wanted.encode(), password.encode())
-        return await trio.to_thread.run_sync(
-            partial(self._fits_stored, name, password.encode()), limiter=self._limiter
+            wanted = named.get(name) or f"{password}x"
+            right = hmac.compare_digest(wanted.encode(), password.encode())
+            return partial(self._is_named, name, wanted) if right else None
+        credential = await trio.to_thread.run_sync(
+            partial(self._stored, name, password.encode()), limiter=self._limiter
         )
+        return None if credential is None else partial(self._users.has, name, credential)
 
-    def _fits_stored(self, name: str, password: bytes) -> bool:
+    def _is_named(self, name: str, password: str) -> bool:
+        named = self._named()
+        return named is not None and named.get(name) == password
+
+    def _stored(self, name: str, password: bytes) -> ScramCredential | None:
         from leafcuttr.state.security.scram import fits, invented
 
         stored = self._users.credentials(name)
         mechanism = next(iter(sorted(stored)), ScramMechanism.SCRAM_SHA_256)
         credential = stored.get(mechanism) or invented(mechanism, name, self._users.secret)
-        return fits(mechanism, credential, password)
+        return credential if fits(mechanism, credential, password) else None

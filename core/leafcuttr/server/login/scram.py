@@ -1,7 +1,7 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677), the server's side, without channel binding, as Kafka has it.
 
 The server learns no password. A user that there is not gets a salt that is the same each time, and is refused at the
-end as one with a wrong password.
+end as one with a wrong password; so does a delegation token (KIP-48), whose id is its name and whose HMAC the password.
 """
 
 import base64
@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -17,7 +18,8 @@ import trio
 
 from leafcuttr.server.login.mechanisms import LoginRefused, LoginStep
 from leafcuttr.state.security.credentials import ScramCredential, ScramMechanism
-from leafcuttr.state.security.scram import invented
+from leafcuttr.state.security.delegation_tokens import DelegationToken, DelegationTokens
+from leafcuttr.state.security.scram import LEAST_ITERATIONS, invented
 from leafcuttr.state.security.users import Users
 
 _FIRST: Final = re.compile(
@@ -34,21 +36,25 @@ _SAFE: Final = re.compile(r"[^=]|=2C|=3D")
 class ScramServer:
     """Two messages of the client: its name and nonce, and the proof. `nonce` is for tests with known vectors."""
 
-    checks_stored = True
-
     def __init__(
         self,
         mechanism: ScramMechanism,
         users: Users,
         limiter: trio.CapacityLimiter,
         *,
+        tokens: DelegationTokens | None = None,
+        now_ms: Callable[[], int] = lambda: 0,
         nonce: str | None = None,
     ) -> None:
+        """`tokens` are delegation tokens, which expire by `now_ms`; None: there are none."""
         self._mechanism = mechanism
         self._users = users
+        self._tokens = tokens if tokens is not None and tokens.enabled else None
+        self._now_ms = now_ms
         self._limiter = limiter
         self._own_nonce = secrets.token_urlsafe(24) if nonce is None else nonce
         self._name: str | None = None
+        self._token: DelegationToken | None = None
         self._credential: ScramCredential | None = None
         self._gs2 = self._first_bare = self._server_first = self._nonce = ""
 
@@ -67,24 +73,39 @@ class ScramServer:
             raise self._refused("the first message is none of SCRAM")
         if found["binding"].startswith("p"):
             raise self._refused("channel binding is not offered")
-        if "tokenauth=true" in found["extensions"].split(","):
-            raise self._refused("there are no delegation tokens")
+        by_token = "tokenauth=true" in found["extensions"].split(",")
+        if by_token and self._tokens is None:
+            raise self._refused("there are no delegation tokens (delegation.token.secret.key)")
         name = _name_of(found["name"])
         authorization = found["authorization"]
         if name is None or (authorization and _name_of(authorization) != name):
             raise self._refused("the name is none, or another one than that to act for")
         self._gs2, self._first_bare = found["gs2"], found["bare"]
         self._nonce = found["nonce"] + self._own_nonce
-        stored = self._users.credentials(name).get(self._mechanism)
         self._name = name
-        if stored is None:
-            # Where the secret is made the disk is written.
-            invent = partial(lambda: invented(self._mechanism, name, self._users.secret))
-            stored = await trio.to_thread.run_sync(invent, limiter=self._limiter)
-        self._credential = stored
-        salt = base64.b64encode(stored.salt).decode()
-        self._server_first = f"r={self._nonce},s={salt},i={stored.iterations}"
+        self._credential = credential = await self._of_token(name) if by_token else await self._of_user(name)
+        salt = base64.b64encode(credential.salt).decode()
+        self._server_first = f"r={self._nonce},s={salt},i={credential.iterations}"
         return self._server_first.encode()
+
+    async def _of_user(self, name: str) -> ScramCredential:
+        stored = self._users.credentials(name).get(self._mechanism)
+        return stored or await self._invented(name)
+
+    async def _of_token(self, token_id: str) -> ScramCredential:
+        assert self._tokens is not None
+        token = self._tokens.get(token_id)
+        if token is None or token.has_expired(self._now_ms()):
+            nobody = await self._invented(token_id)
+            return nobody._replace(iterations=LEAST_ITERATIONS)
+        self._token, self._name = token, token.owner.name
+        made = partial(self._tokens.credential, token, self._mechanism)
+        return await trio.to_thread.run_sync(made, limiter=self._limiter)
+
+    async def _invented(self, name: str) -> ScramCredential:
+        # Where the secret is made the disk is written.
+        invent = partial(lambda: invented(self._mechanism, name, self._users.secret))
+        return await trio.to_thread.run_sync(invent, limiter=self._limiter)
 
     def _end(self, text: str, credential: ScramCredential) -> LoginStep:
         """RFC 5802, section 3: whether ClientProof was made with the password."""
@@ -107,7 +128,14 @@ class ScramServer:
         if not hmac.compare_digest(stored_key, credential.stored_key):
             raise self._invalid()
         proved = hmac.digest(credential.server_key, message, hash_name)
-        return LoginStep(b"v=" + base64.b64encode(proved), self._name)
+        return self._done(b"v=" + base64.b64encode(proved), self._name or "", credential)
+
+    def _done(self, answer: bytes, name: str, credential: ScramCredential) -> LoginStep:
+        token = self._token
+        if token is None or self._tokens is None:
+            return LoginStep(answer, name, still_holds=partial(self._users.has, name, credential))
+        holds = partial(self._tokens.holds, token)
+        return LoginStep(answer, name, expires_ms=token.expires_ms, still_holds=holds, by_token=True)
 
     def _invalid(self) -> LoginRefused:
         return LoginRefused(

@@ -50,6 +50,10 @@ class Users:
         """By mechanism; none for a user that there is not."""
         return self._by_name.get(name, {})
 
+    def has(self, name: str, credential: ScramCredential) -> bool:
+        """Whether the user still has this very one. The same password, given again, is another credential."""
+        return any(one is credential for one in self.credentials(name).values())
+
     @property
     def secret(self) -> bytes:
         """Known to this data directory only. Made at the first use, which blocks."""
