@@ -31,7 +31,7 @@ from leafcuttr.config import (
     topic_settings,
     transaction_settings,
 )
-from leafcuttr.config.setting import ConfigKey
+from leafcuttr.config.setting import ConfigKey, Effect
 from leafcuttr.errors import ConfigError
 
 THEMES: Final[tuple[tuple[str, tuple[ConfigKey, ...]], ...]] = (

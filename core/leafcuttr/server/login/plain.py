@@ -13,14 +13,14 @@ from leafcuttr.state.security.users import Users
 
 _REFUSED: Final = "Authentication failed: Invalid username or password"
 
-Named: TypeAlias = Callable[[], Mapping[str, str] | None]
+NamedPasswords: TypeAlias = Callable[[], Mapping[str, str] | None]
 """The names and passwords that the settings have now; None: they name nobody."""
 
 
 class PlainServer:
     """Against the users that the settings name, if they name some; else against those that are stored."""
 
-    def __init__(self, named: Named, users: Users, limiter: trio.CapacityLimiter) -> None:
+    def __init__(self, named: NamedPasswords, users: Users, limiter: trio.CapacityLimiter) -> None:
         self._named = named
         self._users = users
         self._limiter = limiter

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leafcuttr.state.security.bearer.token import (
-    BearerToken,
+    CheckedToken,
     ClaimRules,
     TokenRefused,
     checked_claims,
@@ -86,7 +86,7 @@ def refusal(rules: ClaimRules = ClaimRules(), **claims: Any) -> str | None:  # n
 
 def test_one_that_counts() -> None:
     claims = {**GOOD, "exp": NOW + 1.5, "scope": ["a", " b"]}
-    assert checked_claims(claims, ClaimRules(), NOW) == BearerToken(
+    assert checked_claims(claims, ClaimRules(), NOW) == CheckedToken(
         "alice", NOW * 1000 + 1500, frozenset(("a", "b"))
     )
 

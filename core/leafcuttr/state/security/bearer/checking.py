@@ -14,7 +14,7 @@ from leafcuttr.errors import StartError
 from leafcuttr.state.security.bearer.key_source import KeySettings, KeySource
 from leafcuttr.state.security.bearer.keys import KeysError
 from leafcuttr.state.security.bearer.token import (
-    BearerToken,
+    CheckedToken,
     ClaimRules,
     checked_claims,
     read_token,
@@ -36,7 +36,7 @@ class TokenChecker:
         self._clock = clock
         self._limiter = limiter
 
-    async def check(self, text: str) -> BearerToken:
+    async def check(self, text: str) -> CheckedToken:
         """Raises TokenRefused."""
         token = read_token(text)
         key_id = token.header.get("kid")

@@ -1,10 +1,9 @@
 """Where the keys of an issuer come from: a file or its endpoint, read again from time to time (Kafka's
 RefreshingHttpsJwks).
 
-Nothing here waits on the loop: `read` blocks and is for worker threads, and for the start, which needs the keys. What
-has been read stays in use as long as nothing newer can be had. Requests that fail are repeated after a pause that
-doubles. A token with a key that nobody knows has the keys read at once, but not more often than once a minute, whoever
-sends it.
+No call waits on the loop: `read` blocks and is for worker threads, and for the start, which needs the keys. What has
+been read stays in use as long as nothing newer can be had. Requests that fail are repeated after a pause that doubles.
+A token with a key that is not there has the keys read at once, but not more often than once a minute for all tokens.
 """
 
 import logging

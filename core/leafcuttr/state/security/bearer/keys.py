@@ -1,7 +1,7 @@
 """The public keys of an issuer of tokens: JSON Web Key Sets (RFC 7517), and the signatures of RFC 7518 that they check.
 
-RS256 to PS512 and ES256 to ES512. Neither `none` nor HMAC is here: with HMAC whoever has the public keys, which is
-everybody, could sign. The package `cryptography` (extra `security`) is imported with this module.
+RS256 to PS512 and ES256 to ES512. Neither `none` nor HMAC is taken: everybody has the public keys, and could
+sign with them by HMAC. The package `cryptography` (extra `security`) is imported with this module.
 """
 
 import json

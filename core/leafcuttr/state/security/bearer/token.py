@@ -1,8 +1,8 @@
 """A JSON Web Token (RFC 7519) in its compact form: taken apart, and its claims compared with what is expected. No
-signature is looked at: that is `keys`.
+signature is checked: that is `keys`.
 
-Who sends a token may be anyone, so that nothing here is believed before its signature is checked. A name that is twice
-in one object, a number that is none, and JSON that is deeper than Python's parser goes are refused.
+A token may come from an attacker: no claim counts before its signature is checked. A name that is twice in one object,
+a number that is none, and JSON that is deeper than Python's parser goes are refused.
 """
 
 import base64
@@ -41,7 +41,7 @@ class ClaimRules(NamedTuple):
     skew_s: float = 30.0
 
 
-class BearerToken(NamedTuple):
+class CheckedToken(NamedTuple):
     """A token that counts: for whom, until when (milliseconds since 1970), and with which scopes."""
 
     subject: str
@@ -65,7 +65,7 @@ def read_token(text: str) -> UncheckedToken:
     )
 
 
-def checked_claims(claims: Mapping[str, Any], rules: ClaimRules, now_s: float) -> BearerToken:
+def checked_claims(claims: Mapping[str, Any], rules: ClaimRules, now_s: float) -> CheckedToken:
     """Raises TokenRefused where a claim is missing, malformed, or not what the rules want."""
     expires, issued = _time(claims, "exp"), _time(claims, "iat")
     if expires is None or issued is None:
@@ -89,7 +89,7 @@ def checked_claims(claims: Mapping[str, Any], rules: ClaimRules, now_s: float) -
     scopes = [scope.strip() for scope in _texts(claims, rules.scope_claim)]
     if not all(scopes) or len(set(scopes)) != len(scopes):
         raise TokenRefused(f"its claim {rules.scope_claim} has an empty scope, or one twice")
-    return BearerToken(subject.strip(), min(int(expires * 1000), _LAST_MS), frozenset(scopes))
+    return CheckedToken(subject.strip(), min(int(expires * 1000), _LAST_MS), frozenset(scopes))
 
 
 def base64url(text: str) -> bytes:
