@@ -48,6 +48,7 @@ def test_settings_it_names_exist() -> None:
 
 
 NOT_SETTINGS = {
+    "org.apache.kafka.sasl.oauthbearer.allowed.urls",  # a property of Java's
     "meta.properties",
     "transaction.version",
     "max.message.bytes",

@@ -10,28 +10,28 @@ from leafcuttr.wire.schema import BYTES, INT16, INT32, INT64, STRING, array, fie
 
 @struct
 class CreatableRenewers:
-    principal_type: str = field(STRING, "1+")
-    principal_name: str = field(STRING, "1+")
+    principal_type: str = field(STRING, "0+")
+    principal_name: str = field(STRING, "0+")
 
 
 @message("1-3", flexible="2+")
 class CreateDelegationTokenRequest:
     owner_principal_type: str | None = field(STRING, "3+", nullable="3+")
     owner_principal_name: str | None = field(STRING, "3+", nullable="3+")
-    renewers: Sequence[CreatableRenewers] = field(array(CreatableRenewers), "1+")
-    max_lifetime_ms: int = field(INT64, "1+")
+    renewers: Sequence[CreatableRenewers] = field(array(CreatableRenewers), "0+")
+    max_lifetime_ms: int = field(INT64, "0+")
 
 
 @message("1-3", flexible="2+")
 class CreateDelegationTokenResponse:
-    error_code: int = field(INT16, "1+")
-    principal_type: str = field(STRING, "1+")
-    principal_name: str = field(STRING, "1+")
+    error_code: int = field(INT16, "0+")
+    principal_type: str = field(STRING, "0+")
+    principal_name: str = field(STRING, "0+")
     token_requester_principal_type: str = field(STRING, "3+")
     token_requester_principal_name: str = field(STRING, "3+")
-    issue_timestamp_ms: int = field(INT64, "1+")
-    expiry_timestamp_ms: int = field(INT64, "1+")
-    max_timestamp_ms: int = field(INT64, "1+")
-    token_id: str = field(STRING, "1+")
-    hmac: bytes = field(BYTES, "1+")
-    throttle_time_ms: int = field(INT32, "1+")
+    issue_timestamp_ms: int = field(INT64, "0+")
+    expiry_timestamp_ms: int = field(INT64, "0+")
+    max_timestamp_ms: int = field(INT64, "0+")
+    token_id: str = field(STRING, "0+")
+    hmac: bytes = field(BYTES, "0+")
+    throttle_time_ms: int = field(INT32, "0+")
