@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from leafcuttr.errors import ErrorCode, InvalidRequest
-from leafcuttr.wire.messages.metadata import MetadataRequest
+from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from leafcuttr.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from leafcuttr.wire.messages.sasl_handshake import SaslHandshakeRequest
 from support.changing import alter_broker
 from support.live_broker import LiveBroker
+from support.logs import batch
 from support.refused_start import refusal
 from support.waiting import until
 from support.wire_client import WireClient
@@ -92,6 +93,28 @@ def test_the_end_of_a_session(serve: Any, caplog: pytest.LogCaptureFixture) -> N
         waiting.socket.settimeout(60)
         assert log_in(waiting).session_lifetime_ms == 60_000
         assert waiting.ask(metadata, 12).brokers
+
+
+def test_what_is_repeated_ends_with_the_session_too(serve: Any) -> None:
+    """Produce requests that are like the one before have a short way through the broker."""
+    with serve({**GIVEN, "connections.max.reauth.ms": "60000"}) as broker, connect(broker) as client:
+        log_in(client)
+        client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)
+        for _ in range(100):
+            assert client.produce("t", batch(1)).error_code == 0
+        broker.clock.ms += 60_000
+        until(lambda: _is_over(client), "the end of the session")
+    with serve(GIVEN) as broker, connect(broker) as client:
+        log_in(client)
+        assert client.produce("t", batch(1)).error_code == 0
+
+
+def _is_over(client: WireClient) -> bool:
+    try:
+        client.produce("t", batch(1))
+    except ConnectionError:
+        return True
+    return False
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 
 import pytest
 import trio
@@ -15,6 +16,7 @@ from leafcuttr.server.login.logins import LOGIN_S, Logins
 from leafcuttr.server.transport import PlainTransport
 from leafcuttr.state.broker import Broker
 from leafcuttr_sdk.authentication import Principal
+from support.token_issuer import Issuer
 
 Serve = Callable[..., Awaitable[Broker]]
 Pair = tuple[socket.socket, socket.socket]
@@ -96,3 +98,31 @@ async def test_the_stop_ends_it(serve: Serve, pair: Pair, caplog: pytest.LogCapt
         nursery.start_soon(stop)
         assert await logins.succeeds(PlainTransport(pair[0]), context()) is None
     assert not logins.failed and "10.0.0.7" not in caplog.text
+
+
+async def test_a_client_that_leaves_with_its_refusal(
+    serve: Serve, pair: Pair, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """OAUTHBEARER says so in a step that succeeds, and not all clients wait for the last one."""
+    issuer = Issuer()
+    issuer.add("ES256", "a")
+    settings = {
+        "sasl.enabled.mechanisms": "OAUTHBEARER",
+        "sasl.oauthbearer.jwks.endpoint.url": issuer.write(tmp_path / "keys.json"),
+    }
+    broker = await serve(settings)
+    logins = Logins(broker)
+    source = logins._token_checker("IN")._keys
+    assert list(broker.token_keys) == [source], "which is followed"
+    source.read()
+    message = b"n,,\x01auth=Bearer x.y.z\x01\x01"
+    handshake = b"\0\0\0\x17" + b"\0\x11\0\0\0\0\0\x01\xff\xff\0\x0bOAUTHBEARER"
+    pair[1].sendall(handshake + len(message).to_bytes(4, "big") + message)
+    pair[1].shutdown(socket.SHUT_WR)
+    with caplog.at_level(logging.WARNING):
+        assert await logins.succeeds(PlainTransport(pair[0]), context()) is None
+    assert logins.failed == {"IN": 1}
+    (line,) = [each.getMessage() for each in caplog.records]
+    assert line.endswith(
+        "on IN: a token of OAUTHBEARER is refused: a part of it is not base64url"
+    ) or line.endswith("no JSON, or has a name twice")
