@@ -123,6 +123,4 @@ async def test_a_client_that_leaves_with_its_refusal(
         assert await logins.succeeds(PlainTransport(pair[0]), context()) is None
     assert logins.failed == {"IN": 1}
     (line,) = [each.getMessage() for each in caplog.records]
-    assert line.endswith(
-        "on IN: a token of OAUTHBEARER is refused: a part of it is not base64url"
-    ) or line.endswith("no JSON, or has a name twice")
+    assert line.endswith("on IN: a token of OAUTHBEARER is refused: a part of it is not base64url")

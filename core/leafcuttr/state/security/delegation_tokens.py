@@ -156,13 +156,17 @@ class DelegationTokens:
     async def _store(self, token: DelegationToken, *, is_new: bool) -> bool:
         """False: it is not new, and not there any more."""
         with trio.CancelScope(shield=True):
-            async with self._turn:
-                if not is_new and token.id not in self._by_id:
-                    return False
+            await self._turn.acquire()
+        try:
+            if not is_new and token.id not in self._by_id:
+                return False
+            with trio.CancelScope(shield=True):
                 await trio.to_thread.run_sync(self._metadata.set_delegation_token, _stored(token))
-                self._put(token)
-                self._tell()
-                return True
+            self._put(token)
+            self._tell()
+            return True
+        finally:
+            self._turn.release()
 
     def _put(self, token: DelegationToken) -> None:
         self._by_id[token.id] = token
@@ -181,9 +185,9 @@ def _sum(now_ms: int, period_ms: int) -> int:
 def _stored(token: DelegationToken) -> StoredDelegationToken:
     return StoredDelegationToken(
         token.id,
-        tuple(token.owner),
-        tuple(token.requester),
-        [tuple(renewer) for renewer in token.renewers],
+        (token.owner.type, token.owner.name),
+        (token.requester.type, token.requester.name),
+        [(renewer.type, renewer.name) for renewer in token.renewers],
         token.issued_ms,
         token.expires_ms,
         token.last_ms,

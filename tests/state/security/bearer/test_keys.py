@@ -132,6 +132,15 @@ def test_signatures_of_a_curve_in_another_form(issuer: Issuer) -> None:
         assert refusal(keys, by_hand({"alg": "ES256", "kid": "ES256"}, signature)) == "its signature is wrong"
 
 
+def test_one_signature_is_not_another(issuer: Issuer) -> None:
+    """A good one with a zero in the middle has the same two numbers."""
+    keys, token = read_keys(issuer.key_set("ES256")), issuer.token("ES256")
+    signed, _, signature = token.rpartition(".")
+    data = base64.urlsafe_b64decode(signature + "==")
+    longer = base64.urlsafe_b64encode(data[:32] + b"\0" + data[32:]).decode().rstrip("=")
+    assert refusal(keys, f"{signed}.{longer}") == "its signature is wrong"
+
+
 NO_KEY = "it has no key of RSA with 2048 bits or more, nor of P-256, P-384 or P-521, that signs"
 
 
