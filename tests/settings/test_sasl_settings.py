@@ -187,7 +187,11 @@ def test_a_client_can_have_nothing_looked_up(serve: Any, tmp_path: Any) -> None:
     (tmp_path / "secrets").write_text("x=7")
     with serve(GIVEN) as broker, connect(broker) as client:
         assert log_in(client).error_code == 0
-        for names in ({"config.providers": "f"}, {"config.providers": "f", kind: "FileConfigProvider"}):
+        tried: list[dict[str, str | None]] = [
+            {"config.providers": "f"},
+            {"config.providers": "f", kind: "FileConfigProvider"},
+        ]
+        for names in tried:
             with pytest.raises(Exception, match="it acts at the start only"):
                 alter_broker(broker.address, "1", names)
         with pytest.raises(InvalidRequest, match="it acts at the start only"):
