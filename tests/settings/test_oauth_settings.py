@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,12 +140,17 @@ def test_an_endpoint_is_read_again(serve: Any, issuer: Issuer) -> None:
             until(lambda: source._failures == 1, "the refresh")
             for count, pause_ms in ((2, 300), (3, 600), (4, 900), (5, 900)):
                 broker.clock.ms += pause_ms + 1
-                until(lambda count=count: source._failures == count, "another try")
+                until(partial(_has_failed, source, count), "another try")
             endpoint.status, endpoint.text = 200, issuer.key_set("b")
             broker.clock.ms += 900
             until(lambda: not source._failures, "the keys")
             assert comes_in(broker, issuer.token("b"))
             assert not comes_in(broker, issuer.token("a"))
+
+
+def _has_failed(source: Any, count: int) -> bool:
+    """So many times, one after the other."""
+    return bool(source._failures == count)
 
 
 def test_an_endpoint_that_is_away_stops_the_start(serve: Any, issuer: Issuer, tmp_path: Path) -> None:
