@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -51,6 +54,23 @@ def test_a_forked_process_opens_its_own(live: LiveBroker, monkeypatch: pytest.Mo
     assert first.cluster_id(), "it is left as it is"
     for opened in parents.values():
         opened.manager.__exit__(None, None, None)
+
+
+def test_the_end_of_the_process_closes_them(live: LiveBroker) -> None:
+    program = (
+        "import json, sys\n"
+        "from leafcuttr_spark.spark.peers import peer_of\n"
+        "print(peer_of(json.loads(sys.argv[1])).cluster_id())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, json.dumps(properties(live.address))],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        f"{peer_of(properties(live.address)).cluster_id()}\n",
+        "",
+    )
 
 
 def test_properties_that_cannot_be_used_are_said() -> None:

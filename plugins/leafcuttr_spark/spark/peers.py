@@ -1,7 +1,8 @@
 """The clusters that a process of Spark has open: they stay open for its next tasks, because to connect costs more than
-a small task. The client's thread ends with the process.
+a small task. They are closed when the process ends.
 """
 
+import atexit
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from leafcuttr_sdk.blocking_peers import BlockingPeer, open_peer
 
 _MOST: Final = 8
 """Clusters with different properties; the one that was used longest ago is closed."""
+_END_S: Final = 1.0
 
 Properties = frozenset[tuple[str, str]]
 
@@ -40,3 +42,16 @@ def peer_of(properties: Mapping[str, str]) -> BlockingPeer:
                 _open.popitem(last=False)[1].manager.__exit__(None, None, None)
         _open.move_to_end(key)
         return _open[key].peer
+
+
+@atexit.register
+def _close() -> None:
+    """Python takes modules apart after this, which clients cannot be closed without."""
+    # A thread that goes on may have it for as long as a cluster is away.
+    if not _lock.acquire(timeout=_END_S):
+        return
+    for opened in _open.values():
+        if opened.process == getpid():
+            opened.manager.__exit__(None, None, None)
+    _open.clear()
+    _lock.release()

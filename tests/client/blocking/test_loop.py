@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -41,6 +43,19 @@ def test_the_function_runs_in_the_one_thread_of_the_loop() -> None:
         assert len(threads) == 1
         assert threads != {threading.current_thread()}
         assert threads.pop().daemon, "it would keep a process from ending"
+
+
+OPEN_AT_ITS_END = """
+from leafcuttr.client.blocking.peer import open_blocking_peer
+
+manager = open_blocking_peer({"bootstrap.servers": "127.0.0.1:1"})
+print(manager.__enter__().name)
+"""
+
+
+def test_one_that_was_left_open_does_not_keep_a_process_from_ending() -> None:
+    done = subprocess.run([sys.executable, "-c", OPEN_AT_ITS_END], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "127.0.0.1:1\n", "")
 
 
 def test_many_threads_use_it_at_once() -> None:

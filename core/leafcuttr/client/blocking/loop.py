@@ -6,9 +6,10 @@
             ...
 
 It is a thread of the process that has started it: a process that was forked from that has none, and is told so. The
-thread does not keep a process from ending.
+thread does not keep a process from ending: what is open then is closed, before Python stops all threads.
 """
 
+import atexit
 import os
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -39,6 +40,7 @@ class LoopThread:
         self._thread = threading.Thread(target=self._serve, name="leafcuttr-peer", daemon=True)
         self._thread.start()
         self._token, self._nursery = self._begun.result()
+        atexit.register(self.close)
 
     def __enter__(self) -> Self:
         return self
@@ -99,6 +101,7 @@ class LoopThread:
         """End what is under way, and the thread."""
         if os.getpid() != self._pid:
             return
+        atexit.unregister(self.close)
         try:
             self._token.run_sync_soon(self._scope.cancel)
         except trio.RunFinishedError:

@@ -33,12 +33,15 @@ class Frame:
     is_table: bool
     sources: frozenset[str]
     """The sources that its rows come from; of a lookup not the table."""
+    is_global: bool = False
+    """Whether it is a table that is whole on each executor."""
 
 
 def frames_of(pipeline: Pipeline) -> dict[str, Frame]:
     """All frames by name, as far as they can be followed."""
     found = {
-        name: Frame(source.table is not None, frozenset([name])) for name, source in pipeline.sources.items()
+        name: Frame(source.table is not None, frozenset([name]), _is_global(source))
+        for name, source in pipeline.sources.items()
     }
     for step in pipeline.steps:
         inputs = step.inputs[:1] if isinstance(step.operation, op.Lookup) else step.inputs
@@ -46,10 +49,15 @@ def frames_of(pipeline: Pipeline) -> dict[str, Frame]:
         frame = Frame(
             bool(known) and all(one.is_table for one in known),
             frozenset(source for one in known for source in one.sources),
+            bool(known) and all(found[name].is_global for name in step.inputs if name in found),
         )
         for name in step.frames:
             found.setdefault(name, frame)
     return found
+
+
+def _is_global(source: Source) -> bool:
+    return source.table is not None and (source.table.is_global or isinstance(source.origin, FileOrigin))
 
 
 def source_part(name: str) -> str:
@@ -208,10 +216,10 @@ def _of_step(step: Step, frames: Mapping[str, Frame], pipeline: Pipeline) -> Ite
         table = frames.get(operation.table)
         if table is not None and not table.is_table:
             yield f"{operation.table} is a stream: use join, or give its source the key table"
+        if table is None or not table.is_global:
+            yield from _of_rocksdb("lookups", pipeline)
     elif left is not None and left.is_table and not isinstance(operation, _OF_TABLES):
         yield f"{step.from_} is a table: {_word(operation)} is for streams"
-    if isinstance(operation, op.Lookup):
-        yield from _of_rocksdb("lookups", pipeline)
     if isinstance(operation, op.Process):
         yield from _of_rocksdb("states of your own", pipeline)
     if isinstance(operation, op.Union):

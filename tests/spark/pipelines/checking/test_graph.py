@@ -285,3 +285,20 @@ def test_state_that_only_rocksdb_keeps(step: str, what: str) -> None:
     found = said(of_steps(step) + "state: memory\n")
     assert len(found) == 1 and f": {what}" in found[0], found
     assert said(of_steps(step)) == []
+
+
+def test_a_global_table_is_looked_up_without_state() -> None:
+    with_files = SOURCES + "  regions: {file: {path: r.csv, schema: code string}, table: code}\n"
+    everywhere = SOURCES.replace("table: code", "table: {key: code, global: true}")
+    step = "{{from: orders, lookup: {{table: {}, on: {{id: code}}}}}}"
+    some = "{name: some, from: customers, filter: name = 'x'}"
+    both = "{name: both, from: customers, lookup: {table: regions, on: {code: code}}}"
+    memory = "state: memory\n"
+    for sources, *steps in (
+        (with_files, step.format("regions")),
+        (everywhere, step.format("customers")),
+        (everywhere, some, step.format("some")),
+    ):
+        assert said(of_steps(*steps).replace(SOURCES, sources) + memory) == [], steps
+    found = said(of_steps(both, step.format("both")).replace(SOURCES, with_files) + memory)
+    assert [one.partition(":")[0] for one in found] == ["steps[1] (lookup_2)"], found
