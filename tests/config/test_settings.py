@@ -2,6 +2,7 @@
 
 import pytest
 
+from leafcuttr.config.catalog import BROKER, CORE
 from leafcuttr.config.settings import Given, Settings, Source, Synonym
 from leafcuttr.errors import ConfigError, InvalidRequest
 
@@ -128,3 +129,29 @@ def test_a_secret_has_no_text() -> None:
     settings = Settings({"ssl.key.password": "hunter2"})
     (synonym,) = settings.synonyms(["ssl.key.password"])
     assert synonym.value is None
+
+
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        ("listener.name.a.max.connections", "max.connections"),
+        ("listener.name.a.connections.max.reauth.ms", "connections.max.reauth.ms"),
+        ("listener.name.a.sasl.oauthbearer.expected.issuer", "sasl.oauthbearer.expected.issuer"),
+        ("listener.name.a.oauthbearer.sasl.oauthbearer.expected.issuer", "sasl.oauthbearer.expected.issuer"),
+        ("listener.name.a.scram-sha-512.sasl.jaas.config", "sasl.jaas.config"),
+        ("listener.name.a.gssapi.connections.max.reauth.ms", "connections.max.reauth.ms"),
+        ("listener.name.a.plain.num.partitions", None),
+        ("listener.name.a.plain.max.connections", None),
+        ("listener.name.a.num.partitions", None),
+        ("listener.name.a.sasl.jaas.config", None),
+        ("listener.name.a.digest-md5.sasl.jaas.config", None),
+        ("listener.name.A.plain.sasl.jaas.config", None),
+        ("listener.name.a.PLAIN.sasl.jaas.config", None),
+    ],
+)
+def test_what_a_listener_and_a_mechanism_may_have(name: str, base: str | None) -> None:
+    """KIP-103, KIP-86"""
+    found = CORE.broker_setting(name)
+    assert (found and CORE.base_of(name)) == base
+    if found is not None and base is not None:
+        assert found == BROKER[base]._replace(name=name)

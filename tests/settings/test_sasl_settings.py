@@ -124,6 +124,13 @@ def _is_over(client: WireClient) -> bool:
         ({f"{OF_LISTENER}connections.max.reauth.ms": "7000"}, 7000),
         ({f"{OF_LISTENER}plain.connections.max.reauth.ms": "5000"}, 5000),
         ({f"{OF_LISTENER}plain.connections.max.reauth.ms": "0"}, 0),
+        (
+            {
+                f"{OF_LISTENER}connections.max.reauth.ms": "7000",
+                f"{OF_LISTENER}plain.connections.max.reauth.ms": "5000",
+            },
+            5000,
+        ),
         ({f"{OF_LISTENER}scram-sha-256.connections.max.reauth.ms": "5000"}, 9000),
     ],
 )
