@@ -34,11 +34,16 @@ class Scraper:
     async def values(self) -> Values:
         """Every series by name and the values of its labels, in the order of the labels' names."""
         text, _ = await self.text()
-        return {
-            (sample.name, *(sample.labels[name] for name in sorted(sample.labels))): sample.value
-            for family in parse_text(text.decode())
-            for sample in family.samples
-        }
+        return values_of(text.decode())
+
+
+def values_of(text: str) -> Values:
+    """The same of what a broker has answered."""
+    return {
+        (sample.name, *(sample.labels[name] for name in sorted(sample.labels))): sample.value
+        for family in parse_text(text)
+        for sample in family.samples
+    }
 
 
 async def commit(broker: Broker, group: str, topic: str, partition: int, offset: int) -> None:

@@ -43,6 +43,32 @@ ACCEPT_PAUSES = counter(
     "leafcuttr_accept_pauses_total",
     "How often the broker stopped accepting connections, because of max.connections or of the limit of open files.",
 )
+LOGINS = counter(
+    "kafka_server_socketservermetrics_successful_authentication_total",
+    "First log-ins of connections that have succeeded, by listener.",
+    "listener",
+)
+LOGINS_FAILED = counter(
+    "kafka_server_socketservermetrics_failed_authentication_total",
+    "Connections that were closed before they were served, because their handshake of TLS or their log-in failed or "
+    "took too long, by listener.",
+    "listener",
+)
+LOGINS_AGAIN = counter(
+    "kafka_server_socketservermetrics_successful_reauthentication_total",
+    "Later log-ins on the same connection that have succeeded (KIP-368), by listener.",
+    "listener",
+)
+LOGINS_AGAIN_FAILED = counter(
+    "kafka_server_socketservermetrics_failed_reauthentication_total",
+    "Later log-ins that have failed, by listener; the connection is closed.",
+    "listener",
+)
+SESSIONS_OVER = counter(
+    "leafcuttr_expired_sessions_total",
+    "Connections that were closed because they were used after the end of their session, by listener.",
+    "listener",
+)
 CERTIFICATE_DAYS_LEFT = gauge(
     "leafcuttr_certificate_days_left",
     "Days until a certificate that a listener shows expires, those of its issuers too, by listener and subject. It is "
@@ -76,6 +102,11 @@ METRICS = (
     CONNECTIONS_ACCEPTED,
     CONNECTIONS_REFUSED,
     ACCEPT_PAUSES,
+    LOGINS,
+    LOGINS_FAILED,
+    LOGINS_AGAIN,
+    LOGINS_AGAIN_FAILED,
+    SESSIONS_OVER,
     CERTIFICATE_DAYS_LEFT,
     LONG_POLLS,
     FETCH_SESSIONS,

@@ -18,7 +18,6 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from math import inf
 from time import perf_counter
 from typing import Any, Final
@@ -108,6 +107,7 @@ class Connection:
         )
         self._outbox = Outbox(transport)
         self._client_id_bytes: bytes | None = None
+        self._sessions: Sessions | None = None  # its client has logged in
         self._route: Callable[[int], Route | None] = route
         self._next: Route | None = None  # the request at hand: its body is _at.._end of the buffer
         self._begin = self._at = self._end = 0
@@ -144,7 +144,8 @@ class Connection:
         login = self._context.login
         assert login is not None
         login.on_failure = self._login_has_failed
-        login.on_login = partial(self._begin_session, sessions)
+        login.on_login = self._has_logged_in_again
+        self._sessions = sessions
         sessions.begin(self)
 
     @property
@@ -165,12 +166,15 @@ class Connection:
         # What is remembered of it counts for this client no more.
         self._context.client = self._context.client._replace()
 
-    def _begin_session(self, sessions: Sessions) -> None:
+    def _has_logged_in_again(self) -> None:
+        assert self._sessions is not None
         self._route = route
-        sessions.begin(self)
+        self._sessions.begin_again(self)
 
     def _login_has_failed(self) -> None:
         """A later log-in: the answer goes out, and what has come behind it is not handled."""
+        assert self._sessions is not None
+        self._sessions.failed_again[self.listener] += 1
         self._move(Event.END)
 
     @property
@@ -649,6 +653,8 @@ class Connection:
         if self.state in ENDED:
             return
         if isinstance(error, SessionOver):
+            assert self._sessions is not None
+            self._sessions.used_after_the_end[self.listener] += 1
             logger.info("closing the connection from %s: %s", self, error)
         elif isinstance(error, CloseConnection | WireError) and not isinstance(error, EncodeError):
             self._counts.malformed += 1

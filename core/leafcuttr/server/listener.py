@@ -10,6 +10,7 @@ import errno
 import itertools
 import logging
 import socket
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -73,6 +74,15 @@ class Connections:
         self.sessions = Sessions(broker.clock)
         self.pauses = 0  # how often accepting has stopped: max.connections, their rate, or no descriptors
         self.stopping = False
+
+    @property
+    def not_admitted(self) -> Counter[str]:
+        """Connections whose handshake of TLS, or first log-in, has failed, by listener."""
+        found: Counter[str] = Counter()
+        for step in (self._handshakes, self._logins):
+            if step is not None:
+                found += step.failed
+        return found
 
     @property
     def memory(self) -> RequestMemory:

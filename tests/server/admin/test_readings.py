@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 import trio
@@ -22,12 +23,17 @@ from leafcuttr.net.tls_files import TlsFiles
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.events import Join
 from leafcuttr.state.transactions.machine import BUMPS_EPOCHS
+from leafcuttr.wire.messages.metadata import MetadataRequest
+from leafcuttr.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from leafcuttr.wire.messages.sasl_handshake import SaslHandshakeRequest
 from leafcuttr_sdk import TopicPartition
 from leafcuttr_sdk.metrics import Kind
+from support.http_client import ON
 from support.logs import batch
 from support.peer import connect, fetch_request, metadata_request, produce_request
-from support.scraper import Scraper, Values, commit
+from support.scraper import Scraper, Values, commit, values_of
 from support.waiting import eventually
+from support.wire_client import WireClient
 
 Serve = Callable[..., Awaitable[Broker]]
 
@@ -189,3 +195,52 @@ async def test_recovery_and_the_state_of_the_stop_before(serve: Serve, tmp_path:
     assert values["leafcuttr_recovered_partitions",] == 1
     assert values["leafcuttr_recovered_bytes",] == len(batch(10))
     assert values["kafka_log_log_logendoffset", "0", "t"] == 10
+
+
+async def test_log_ins(serve: Serve) -> None:
+    """First and later ones, that succeed and fail, and what comes after the end of a session."""
+    jaas = 'M.PlainLoginModule required user_alice="a";'
+    broker = await serve(
+        {
+            "listeners": "IN://127.0.0.1:0,OPEN://127.0.0.1:0",
+            "listener.security.protocol.map": "IN:SASL_PLAINTEXT,OPEN:PLAINTEXT",
+            "inter.broker.listener.name": "OPEN",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.in.plain.sasl.jaas.config": jaas,
+            "connection.failed.authentication.delay.ms": "0",
+            "connections.max.reauth.ms": "100",
+            **ON,
+        }
+    )
+    address = f"127.0.0.1:{broker.listeners[0].port}"
+
+    def log_in(client: WireClient, password: str) -> int:
+        client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        message = f"\0alice\0{password}".encode()
+        return int(client.ask(SaslAuthenticateRequest(auth_bytes=message), 2).error_code)
+
+    def clients() -> Values:
+        with WireClient(address) as refused, WireClient(address) as client, WireClient(address) as late:
+            assert log_in(refused, "wrong")
+            for _ in range(3):
+                assert log_in(client, "a") == 0
+            assert log_in(client, "wrong")
+            assert log_in(late, "a") == 0
+            with pytest.raises(ConnectionError):
+                while True:
+                    late.ask(MetadataRequest(topics=[]), 12)
+        assert broker.admin is not None
+        with urlopen(f"http://127.0.0.1:{broker.admin.port}/metrics") as answer:
+            return values_of(answer.read().decode())
+
+    values = await trio.to_thread.run_sync(clients)
+    prefix = "kafka_server_socketservermetrics_"
+    wanted = {
+        f"{prefix}successful_authentication_total": 2,
+        f"{prefix}failed_authentication_total": 1,
+        f"{prefix}successful_reauthentication_total": 2,
+        f"{prefix}failed_reauthentication_total": 1,
+        "leafcuttr_expired_sessions_total": 1,
+    }
+    assert {name: values[name, "IN"] for name in wanted} == wanted
+    assert {values[name, "OPEN"] for name in wanted} == {0}

@@ -15,6 +15,7 @@ class Client:
 
     def __init__(self, descriptor: int, ends: float | None = None) -> None:
         self.descriptor = descriptor
+        self.listener = "IN"
         self.session_ends = ends
         self.seen: list[str] = []
 
@@ -53,7 +54,7 @@ async def test_a_later_log_in_is_a_later_end(autojump_clock: MockClock) -> None:
         sessions.begin(client)
         await trio.sleep(4)
         client.session_ends = began + 9
-        sessions.begin(client)
+        sessions.begin_again(client)
         await trio.sleep(4.9)
         assert not client.seen
         await trio.sleep(0.2)
@@ -105,3 +106,11 @@ async def test_one_that_has_gone_is_forgotten(autojump_clock: MockClock) -> None
         await trio.sleep(10)
         assert (gone.seen, next_one.seen) == ([], [])
         nursery.cancel_scope.cancel()
+
+
+async def test_what_is_counted() -> None:
+    sessions, client = Sessions(HandClock()), Client(1)
+    sessions.begin(client)
+    sessions.begin_again(client)
+    sessions.begin_again(client)
+    assert (sessions.begun, sessions.begun_again) == ({"IN": 1}, {"IN": 2})

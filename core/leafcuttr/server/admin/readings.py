@@ -138,6 +138,11 @@ def _by_listener(metric: Metric, read: Callable[[Gathered], dict[str, int]]) -> 
 _by_listener(requests.CONNECTIONS, lambda gathered: gathered.connected)
 _by_listener(requests.CONNECTIONS_ACCEPTED, lambda gathered: gathered.connections.accepted)
 _by_listener(requests.CONNECTIONS_REFUSED, lambda gathered: gathered.connections.refused)
+_by_listener(requests.LOGINS, lambda gathered: gathered.connections.sessions.begun)
+_by_listener(requests.LOGINS_FAILED, lambda gathered: gathered.connections.not_admitted)
+_by_listener(requests.LOGINS_AGAIN, lambda gathered: gathered.connections.sessions.begun_again)
+_by_listener(requests.LOGINS_AGAIN_FAILED, lambda gathered: gathered.connections.sessions.failed_again)
+_by_listener(requests.SESSIONS_OVER, lambda gathered: gathered.connections.sessions.used_after_the_end)
 _number(requests.MALFORMED, lambda gathered: gathered.broker.counts.malformed)
 _number(requests.ACCEPT_PAUSES, lambda gathered: gathered.connections.pauses)
 

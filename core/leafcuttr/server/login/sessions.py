@@ -6,6 +6,7 @@ not log in again. A connection whose password or token has gone ends after the r
 takes longer than `_GRACE_S`.
 """
 
+from collections import Counter
 from math import inf
 from typing import Final, Protocol
 
@@ -23,6 +24,9 @@ class WithSession(Protocol):
     """A connection whose client has logged in."""
 
     descriptor: int
+
+    @property
+    def listener(self) -> str: ...
 
     @property
     def session_ends(self) -> float | None:
@@ -48,16 +52,21 @@ class Sessions:
         self._withdrawn: dict[WithSession, float] = {}
         """When each is aborted, the first first, in trio's time."""
         self._sooner = trio.Event()
+        self.begun: Final[Counter[str]] = Counter()
+        self.begun_again: Final[Counter[str]] = Counter()
+        self.failed_again: Final[Counter[str]] = Counter()
+        self.used_after_the_end: Final[Counter[str]] = Counter()
+        """How often each was, by listener."""
 
     def begin(self, connection: WithSession) -> None:
-        """A client has logged in, or again."""
-        ends = connection.session_ends
-        if ends is None:
-            return
-        self._by_key[connection.descriptor] = connection
-        if ends < self._alarms.next:
-            self._sooner.set()
-        self._alarms.set(connection.descriptor, ends)
+        """A client has logged in."""
+        self.begun[connection.listener] += 1
+        self._watch(connection)
+
+    def begin_again(self, connection: WithSession) -> None:
+        """A client that was in has logged in again."""
+        self.begun_again[connection.listener] += 1
+        self._watch(connection)
 
     def withdraw(self, connection: WithSession) -> None:
         """What the client has shown does not hold any more."""
@@ -79,6 +88,15 @@ class Sessions:
             self._end_due()
             with trio.move_on_after(max(self._wait_s(), 0)):
                 await self._sooner.wait()
+
+    def _watch(self, connection: WithSession) -> None:
+        ends = connection.session_ends
+        if ends is None:
+            return
+        self._by_key[connection.descriptor] = connection
+        if ends < self._alarms.next:
+            self._sooner.set()
+        self._alarms.set(connection.descriptor, ends)
 
     def _wait_s(self) -> float:
         aborts = next(iter(self._withdrawn.values()), inf)
