@@ -4,7 +4,6 @@ before the old one ends."""
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,25 +101,24 @@ def test_aiokafka(secured: Secured, fresh: Fresh) -> None:
     secured_clients.aiokafka(python_settings(secured, Provider()), fresh)
 
 
-@pytest.mark.client("kcat")
-@pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed (apt-get install kcat)")
+@pytest.mark.client("confluent-kafka")
 @pytest.mark.long
-def test_kcat(secured: Secured, fresh: Fresh) -> None:
-    """It gets its tokens from the issuer, with a client id and a secret."""
+def test_confluent_kafka_with_an_issuer(secured: Secured, fresh: Fresh) -> None:
+    """librdkafka requests the tokens itself, with a client id and a secret."""
     oidc = {
         "sasl.oauthbearer.method": "oidc",
-        "sasl.oauthbearer.client.id": "kcat",
+        "sasl.oauthbearer.client.id": "confluent",
         "sasl.oauthbearer.client.secret": "sesame",
         "sasl.oauthbearer.token.endpoint.url": secured.endpoint.url.replace("/keys", "/token"),
     }
-    secured_clients.kcat({**librdkafka_settings(secured), **oidc}, fresh)
+    secured_clients.confluent_kafka({**librdkafka_settings(secured), **oidc}, fresh)
 
 
 @pytest.mark.client("Kafka's Java tools", version="4.3.1")
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 @pytest.mark.long
 def test_java(secured: Secured, fresh: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As kcat; Java has to be told that it may request the URL."""
+    """As librdkafka; Java has to be told that it may request the URL."""
     url = secured.endpoint.url.replace("/keys", "/token")
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}")
     config = tmp_path / "client.properties"

@@ -372,3 +372,20 @@ def test_what_cannot_be_had_stops_the_start_and_shows_no_secret(tmp_path: Path, 
     _, findings = examine(file, {})
     assert found in [finding.line for finding in findings]
     assert all("sesame" not in f"{finding.line} {finding.value}" for finding in findings)
+
+
+HANDLER = "listener.name.in.oauthbearer.sasl.server.callback.handler.class"
+SECURITY = "org.apache.kafka.common.security"
+
+
+def test_classes_that_decide_log_ins() -> None:
+    """Kafka's own do what the broker does; without another one log-ins would be decided otherwise than was meant."""
+    for name in ("OAuthBearerValidatorCallbackHandler", "secured.OAuthBearerValidatorCallbackHandler"):
+        assert warnings_of(f"{HANDLER}={SECURITY}.oauthbearer.{name}") == []
+    unsigned = f"{SECURITY}.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+    assert refusal_of(f"{HANDLER}={unsigned}").endswith("(-o): tokens that nobody has signed would be taken")
+    assert "Java classes cannot be loaded" in refusal_of("sasl.server.callback.handler.class=com.acme.Ldap")
+    validator = "sasl.oauthbearer.jwt.validator.class"
+    assert warnings_of(f"{validator}={SECURITY}.oauthbearer.BrokerJwtValidator") == []
+    refused = refusal_of(f"{validator}={SECURITY}.oauthbearer.ClientJwtValidator")
+    assert "Java classes cannot be loaded, and tokens would be checked otherwise" in refused

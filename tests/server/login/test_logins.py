@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import socket
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -11,8 +13,9 @@ import pytest
 import trio
 
 from leafcuttr.config.listeners import Listener
+from leafcuttr.config.settings import Settings
 from leafcuttr.handlers.context import RequestContext, context_of
-from leafcuttr.server.login.logins import LOGIN_S, Logins
+from leafcuttr.server.login.logins import LOGIN_S, Logins, named_users
 from leafcuttr.server.transport import PlainTransport
 from leafcuttr.state.broker import Broker
 from leafcuttr_sdk.authentication import Principal
@@ -124,3 +127,34 @@ async def test_a_client_that_leaves_with_its_refusal(
     assert logins.failed == {"IN": 1}
     (line,) = [each.getMessage() for each in caplog.records]
     assert line.endswith("on IN: a token of OAUTHBEARER is refused: a part of it is not base64url")
+
+
+def test_without_the_package_of_tokens() -> None:
+    """The line names the command that mends it."""
+    program = (
+        "import sys\n"
+        "from importlib.abc import MetaPathFinder\n"
+        "class Missing(MetaPathFinder):\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] == 'cryptography':\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+        "from leafcuttr.config.settings import Settings\n"
+        "from leafcuttr.server.login.logins import read_token_keys\n"
+        "try:\n"
+        "    read_token_keys(Settings(), 'IN')\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__, error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        "StartError the listener IN offers OAUTHBEARER, which needs cryptography, which is not installed: "
+        "pip install 'leafcuttr[security]'\n"
+    )
+
+
+def test_users_that_the_settings_name_are_read_once_for_all_connections() -> None:
+    settings = Settings(SETTINGS)
+    assert named_users(settings, "IN") is named_users(settings, "IN")
+    changed = Settings({**SETTINGS, "listener.name.in.plain.sasl.jaas.config": JAAS.replace("secret", "new")})
+    assert named_users(changed, "IN") == {"alice": "new"}

@@ -176,10 +176,15 @@ def named_users(settings: Settings, listener: str) -> Mapping[str, str] | None:
     text = settings.values.get(name)
     try:
         if text is not None:
-            return _users_of([parse_entry(str(text))])
+            return _users_of_entry(str(text))
     except JaasError as error:
         raise StartError(f"{name}: {error}") from None
     return _users_of_file(listener)
+
+
+@lru_cache(16)  # of each connection, when users change
+def _users_of_entry(text: str) -> Mapping[str, str] | None:
+    return _users_of([parse_entry(text)])
 
 
 def _users_of_file(listener: str) -> Mapping[str, str] | None:
