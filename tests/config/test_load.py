@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from leafcuttr.config import tls_settings
 from leafcuttr.config.catalog import BROKER, CORE, Catalog
 from leafcuttr.config.environment import setting_name, settings_in_environment
 from leafcuttr.config.findings import _FORMER
@@ -221,6 +222,20 @@ def test_an_unknown_name_gets_the_nearest_one() -> None:
     )
     (warning,) = warnings_of("zzzzzz=5")
     assert "did you mean" not in warning
+
+
+@pytest.mark.parametrize("name", [row.name for row in tls_settings.SETTINGS])
+def test_tls_of_one_listener_in_the_environment(name: str) -> None:
+    """Each `ssl.*`; of a listener with an underscore in its name too."""
+    variable = "KAFKA_LISTENER_NAME_SASL__SSL_" + name.upper().replace(".", "_")
+    own = f"listener.name.sasl_ssl.{name}"
+    assert setting_name(variable) == own
+    row = CORE.broker_setting(own)
+    assert row is not None
+    text = {"BOOLEAN": "true", "STRING": row.choices[0] if row.choices else "x"}.get(row.type.name, "x")
+    settings, warnings = load_settings(None, {variable: text})
+    assert warnings == []
+    assert settings.values[own] == row.parse(text)
 
 
 def test_names_that_are_known_elsewhere() -> None:

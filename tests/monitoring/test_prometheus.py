@@ -24,6 +24,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from leafcuttr.metrics.catalog import METRICS
 from leafcuttr_sdk.metrics import Kind
 from support.broker_process import BrokerProcess, running_broker
+from support.tls_peer import Certificates
 from support.waiting import free_port, until
 
 MONITORING = Path(__file__).parents[2] / "docs" / "how-to" / "monitoring"
@@ -121,7 +122,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     folder = tmp_path_factory.mktemp("broker")
     (folder / "plugins").mkdir()
     (folder / "plugins" / "pulse.py").write_text(PLUGIN)
-    with running_broker(folder, {"lc.plugins.path": str(folder / "plugins")}) as found:
+    settings = {
+        "lc.plugins.path": str(folder / "plugins"),
+        "listeners": "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0",
+        "ssl.keystore.location": Certificates(folder).issue("localhost").file,
+    }
+    with running_broker(folder, settings) as found:
         yield found
 
 

@@ -41,6 +41,7 @@ from leafcuttr_sdk import Plugin
 from leafcuttr_sdk.metrics import LONGEST_LABEL, MOST_SAMPLES, MOST_SERIES, OTHER, MetricReading, gauge
 from support.http_proxy import Running, running
 from support.logs import batch
+from support.tls_peer import Certificates
 from support.wire_client import WireClient
 
 MOST = 8
@@ -53,7 +54,7 @@ NUMBER = frozenset(map(str, range(MOST)))
 CLOSED: dict[str, Collection[str]] = {
     "request": frozenset(api.name for api in APIS.values()),
     "error": frozenset(code.name for code in ErrorCode),
-    "listener": {"PLAINTEXT", "lc.http.proxy"},
+    "listener": {"PLAINTEXT", "SSL", "lc.http.proxy"},
     "end": {each.label for each in ConnectionEnd} | {"closed"},
     "outcome": {"commit", "abort"},
     "state": {each.value for each in GroupState}
@@ -75,6 +76,7 @@ CLOSED: dict[str, Collection[str]] = {
 """All that these labels can be."""
 COUNTED = {
     "topic": MOST + 1,
+    "subject": 1,
     "consumergroup": MOST + 1,
     "version": 2,
     "python": 1,
@@ -87,7 +89,13 @@ COUNTED = {
 
 async def test_what_clients_choose_becomes_no_series_without_bound(tmp_path: Path) -> None:
     bounds = {"lc.metrics.max.partitions": MOST, "lc.metrics.max.group.partitions": MOST}
-    settings: dict[str, str | int] = {**bounds, "auto.create.topics.enable": "true", "num.partitions": 1}
+    settings: dict[str, str | int] = {
+        **bounds,
+        "auto.create.topics.enable": "true",
+        "num.partitions": 1,
+        "listeners": "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0",
+        "ssl.keystore.location": Certificates(tmp_path).issue("localhost").file,
+    }
     async with running(tmp_path / "data", broker=settings) as proxy, child_of_a_plugin(proxy):
         await hostile_round(proxy, 0)
         first = await series(proxy)
@@ -154,7 +162,7 @@ def assert_bounded(found: dict[str, list[dict[str, str]]]) -> None:
 
 async def hostile_round(proxy: Running, number: int) -> None:
     made_up = [f"{number}-{each}" for each in range(ROUND)]
-    await trio.to_thread.run_sync(over_kafka, proxy.broker.bootstrap_servers, made_up)
+    await trio.to_thread.run_sync(over_kafka, proxy.broker.listeners["PLAINTEXT"], made_up)
     async with proxy.client() as client:
         assert (await client.post("/topics/good", json={"records": [{"value": 1}]})).status_code == 200
         for text in made_up:

@@ -145,6 +145,16 @@ def test_an_empty_host_is_every_address_and_one_warning(tmp_path: Path, greeter:
         assert len(warnings) == 1 and "lc.plugin.greeter.host" in warnings[0]
 
 
+def test_an_open_listener_is_refused(tmp_path: Path, greeter: dict[str, str]) -> None:
+    line = refusal(tmp_path, {**greeter, "lc.plugin.greeter.host": "0.0.0.0", "lc.listeners.open": "refuse"})
+    assert re.fullmatch(
+        r"leafcuttr: service greeter of plugin greeter: every host that reaches 0\.0\.0\.0 port \d+ may use "
+        r"lc\.plugin\.greeter of plugin greeter without authentication \(lc\.plugin\.greeter\.host\), which "
+        r"lc\.listeners\.open=refuse forbids",
+        line,
+    )
+
+
 def test_tls_with_certificates_of_clients(tmp_path: Path, greeter: dict[str, str]) -> None:
     ca = trustme.CA()
     ca.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(tmp_path / "key.pem")
@@ -155,6 +165,7 @@ def test_tls_with_certificates_of_clients(tmp_path: Path, greeter: dict[str, str
         "lc.plugin.greeter.ssl.keystore.location": str(tmp_path / "key.pem"),
         "lc.plugin.greeter.ssl.truststore.location": str(tmp_path / "ca.pem"),
         "lc.plugin.greeter.ssl.client.auth": "required",
+        "lc.listeners.open": "refuse",
     }
     client = ssl.create_default_context()
     ca.configure_trust(client)

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import socket
 import ssl
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,6 +93,40 @@ async def test_a_client_without_a_certificate(
         transport.close()
     assert line.endswith("it has shown no certificate (ssl.client.auth=required)")
     assert reasons == ["TLSV13_ALERT_CERTIFICATE_REQUIRED"], "the client learns why"
+
+
+@pytest.mark.parametrize("kind", ["certificates of a megabyte", "an old version"])
+async def test_clients_that_go_too_far(
+    pair: Pair, caplog: pytest.LogCaptureFixture, tmp_path: Path, kind: str
+) -> None:
+    """OpenSSL takes 100 KiB of certificates, and allocates no more."""
+    transport, theirs = pair
+    theirs.setblocking(True)
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    if kind == "an old version":
+        client.set_ciphers("ALL:@SECLEVEL=0")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            client.minimum_version = client.maximum_version = ssl.TLSVersion.TLSv1
+        why = "UNSUPPORTED_PROTOCOL"
+    else:
+        ours = Certificates(tmp_path, "clients")
+        own = ours.issue("device.test")
+        many = tmp_path / "many.pem"
+        many.write_text(own.key + own.chain + ours.trusted_text * (2 * (1 << 20) // len(ours.trusted_text)))
+        client.load_cert_chain(many)
+        why = "EXCESSIVE_MESSAGE_SIZE"
+
+    def shake() -> None:
+        with contextlib.suppress(OSError), client.wrap_socket(theirs) as tls:
+            tls.recv(1)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.to_thread.run_sync, shake)
+        line = await line_of(Handshakes(), transport, caplog)
+        transport.close()
+    assert line.endswith(f"on SSL: the handshake failed ({why})")
 
 
 @pytest.mark.parametrize("common_name", ["device", "Other"])

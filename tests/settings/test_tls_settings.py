@@ -192,6 +192,42 @@ def test_principals(serve: Any, ours: Certificates) -> None:
     assert refusal(serve, wrong).startswith("ssl.principal.mapping.rules: the pattern 'CN=(.*': ")
 
 
+def test_the_common_client_auth_beside_a_log_in(
+    serve: Any, ours: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is for SSL only (KIP-684), which a line says."""
+    given = {
+        "listeners": "SASL_SSL://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "ssl.keystore.location": ours.issue("127.0.0.1").file,
+        "ssl.truststore.location": ours.trusted,
+        "ssl.client.auth": "required",
+    }
+    with serve(given) as broker:
+        assert isinstance(shake_hands(port_of(broker, "SASL_SSL"), ours.client()), Seen)
+    assert [each for each in caplog.messages if "ssl.client.auth" in each] == [
+        "ssl.client.auth=required is not for listener SASL_SSL, whose clients log in; where both are wanted: "
+        "listener.name.sasl_ssl.ssl.client.auth"
+    ]
+    caplog.clear()
+    own = {**given, "listener.name.sasl_ssl.ssl.client.auth": "required"}
+    with serve(own, directory="other") as broker:
+        assert isinstance(shake_hands(port_of(broker, "SASL_SSL"), ours.client()), str)
+    assert not [each for each in caplog.messages if "is not for listener" in each]
+
+
+def test_authentications_are_counted(serve: Any, ours: Certificates) -> None:
+    given = {**BOTH, "ssl.keystore.location": ours.issue("127.0.0.1").file}
+    with serve(given) as broker:
+        port = port_of(broker)
+        assert isinstance(shake_hands(port, ours.client()), Seen)
+        assert isinstance(shake_hands(port, ours.client(only=ssl.TLSVersion.TLSv1_2)), Seen)
+        assert isinstance(shake_hands(port, ssl.create_default_context()), str), "the client refuses"
+        connections = broker.broker.tls._connections
+        until(lambda: broker.call(lambda: dict(connections.not_authenticated)) == {"SSL": 1}, "the count")
+        assert broker.call(lambda: dict(connections.authenticated)) == {"SSL": 2}
+
+
 @pytest.mark.setting("lc.listeners.open")
 def test_open_listeners_are_refused(serve: Any, ours: Certificates) -> None:
     """But those of this machine, and those where every client says who it is."""

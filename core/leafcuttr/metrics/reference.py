@@ -54,6 +54,7 @@ LABELS: Final = {
     "request": "One of the [API keys](api-keys.md).",
     "error": "The name of one of Kafka's error codes.",
     "listener": "A name from `listeners`; of a plugin's listener the prefix of its settings.",
+    "subject": "The distinguished name of a certificate, of the few that a listener shows.",
     "state": "A state that the help of the metric names, or one of Kafka's states of groups and of transactions.",
     "outcome": "commit or abort.",
     "plugin": "The name of a plugin that is installed.",

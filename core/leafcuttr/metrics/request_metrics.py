@@ -69,10 +69,10 @@ SESSIONS_OVER = counter(
     "Connections that were closed because they were used after the end of their session, by listener.",
     "listener",
 )
-CERTIFICATE_DAYS_LEFT = gauge(
-    "leafcuttr_certificate_days_left",
-    "Days until a certificate that a listener shows expires, those of its issuers too, by listener and subject. It is "
-    "negative once it has expired.",
+CERTIFICATE_REMAINING = gauge(
+    "leafcuttr_certificate_remaining_seconds",
+    "Seconds until a certificate that a listener shows expires, those of its issuers too, by listener and subject. "
+    "86,400 are a day; below 0 it has expired.",
     "listener",
     "subject",
 )
@@ -107,7 +107,7 @@ METRICS = (
     LOGINS_AGAIN,
     LOGINS_AGAIN_FAILED,
     SESSIONS_OVER,
-    CERTIFICATE_DAYS_LEFT,
+    CERTIFICATE_REMAINING,
     LONG_POLLS,
     FETCH_SESSIONS,
     REQUEST_MEMORY,

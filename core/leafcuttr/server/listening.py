@@ -92,9 +92,18 @@ def _check_login(settings: Settings, listener: Listener) -> "KeySource | None":
 def _certificates(settings: Settings, listener: Listener) -> "LiveCertificates":
     from leafcuttr.net.live_certificates import LiveCertificates
 
+    common = settings.text("ssl.client.auth")
     try:
         rules_of(settings, listener.name)
-        return LiveCertificates(tls_files(settings, listener))
+        files = tls_files(settings, listener)
+        if listener.protocol == "SASL_SSL" and files.client_auth == "none" != common:
+            logger.warning(
+                "ssl.client.auth=%s is not for listener %s, whose clients log in; where both are wanted: %s",
+                common,
+                listener.name,
+                f"{files.prefix}.ssl.client.auth",
+            )
+        return LiveCertificates(files)
     except TlsError as error:
         raise StartError(str(error)) from None
 

@@ -102,7 +102,7 @@ async def test_offline_partitions(serve: Serve) -> None:
     assert values["leafcuttr_health_check", "serving"] == 1
 
 
-async def test_days_left_of_certificates(serve: Serve, tmp_path: Path) -> None:
+async def test_time_left_of_certificates(serve: Serve, tmp_path: Path) -> None:
     """Of those that are shown now, of plugins' listeners too."""
     broker = await serve({"lc.tls.reload.interval.ms": "0"})
     authority, file = trustme.CA(), tmp_path / "key.pem"
@@ -116,17 +116,19 @@ async def test_days_left_of_certificates(serve: Serve, tmp_path: Path) -> None:
     certificates = broker.plugged.certificates["lc.acme"] = LiveCertificates(TlsFiles("lc.acme", str(file)))
     subject = certificates.chain[0].subject_text
 
-    async def days() -> dict[str, float]:
+    async def left() -> dict[str, float]:
         values = await Scraper(broker).values()
-        found = {key: value for key, value in values.items() if key[0] == "leafcuttr_certificate_days_left"}
+        found = {
+            key: value for key, value in values.items() if key[0] == "leafcuttr_certificate_remaining_seconds"
+        }
         assert all(key[1] == "lc.acme" for key in found)
         return {str(key[2]): value for key, value in found.items()}
 
     begun = broker.clock.now_ms() / 1000
-    assert await days() == {subject: pytest.approx(certificates.chain[0].days_left(begun), abs=0.01)}
+    assert await left() == {subject: pytest.approx(certificates.chain[0].not_after - begun, abs=600)}
     issue("two", 20)
     assert certificates.look()
-    assert list(await days()) == [subject.replace("CN=one", "CN=two")]
+    assert list(await left()) == [subject.replace("CN=one", "CN=two")]
 
 
 async def test_groups_members_and_rebalances(serve: Serve) -> None:

@@ -147,18 +147,18 @@ _number(requests.MALFORMED, lambda gathered: gathered.broker.counts.malformed)
 _number(requests.ACCEPT_PAUSES, lambda gathered: gathered.connections.pauses)
 
 
-@_reads(requests.CERTIFICATE_DAYS_LEFT)
-def _certificate_days_left(gathered: Gathered) -> Iterator[Sample]:
+@_reads(requests.CERTIFICATE_REMAINING)
+def _certificate_remaining(gathered: Gathered) -> Iterator[Sample]:
     """Of two with the same subject the one that expires first."""
     now_s = gathered.broker.clock.now_ms() / 1000
     of_listeners = {**gathered.connections.certificates, **gathered.broker.plugged.certificates}
     for listener, certificates in of_listeners.items():
-        days: dict[str, float] = {}
+        ends: dict[str, int] = {}
         for one in certificates.chain:
-            subject, left = one.subject_text, one.days_left(now_s)
-            days[subject] = min(left, days.get(subject, left))
-        for subject, left in days.items():
-            yield (listener, subject), left
+            subject = one.subject_text
+            ends[subject] = min(one.not_after, ends.get(subject, one.not_after))
+        for subject, end in ends.items():
+            yield (listener, subject), end - now_s
 
 
 _number(requests.LONG_POLLS, lambda gathered: len(gathered.broker.delayed_requests))
