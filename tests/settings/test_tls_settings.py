@@ -216,16 +216,29 @@ def test_the_common_client_auth_beside_a_log_in(
     assert not [each for each in caplog.messages if "is not for listener" in each]
 
 
-def test_authentications_are_counted(serve: Any, ours: Certificates) -> None:
-    given = {**BOTH, "ssl.keystore.location": ours.issue("127.0.0.1").file}
+def test_a_listener_that_becomes_open_has_a_warning(
+    serve: Any, ours: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,SSL://0.0.0.0:0",
+        "ssl.keystore.location": ours.issue("127.0.0.1").file,
+        "ssl.truststore.location": ours.trusted,
+        "ssl.client.auth": "required",
+    }
     with serve(given) as broker:
+        assert "without authentication" not in caplog.text
+        for auth in ("none", "required", "none"):
+            alter(broker, {"ssl.client.auth": auth})
+        assert len([each for each in caplog.messages if "may use the listener SSL without" in each]) == 1
+
+
+def test_handshakes_that_fail_are_counted(serve: Any, ours: Certificates) -> None:
+    with serve({**BOTH, "ssl.keystore.location": ours.issue("127.0.0.1").file}) as broker:
         port = port_of(broker)
         assert isinstance(shake_hands(port, ours.client()), Seen)
-        assert isinstance(shake_hands(port, ours.client(only=ssl.TLSVersion.TLSv1_2)), Seen)
         assert isinstance(shake_hands(port, ssl.create_default_context()), str), "the client refuses"
         connections = broker.broker.tls._connections
-        until(lambda: broker.call(lambda: dict(connections.not_authenticated)) == {"SSL": 1}, "the count")
-        assert broker.call(lambda: dict(connections.authenticated)) == {"SSL": 2}
+        until(lambda: broker.call(lambda: dict(connections.not_admitted)) == {"SSL": 1}, "the count")
 
 
 @pytest.mark.setting("lc.listeners.open")

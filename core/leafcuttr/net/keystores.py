@@ -89,7 +89,7 @@ def read_certificates(file: str, password: str | None) -> list[Certificate]:
     """Every certificate that a file of any kind has, one in DER too. Raises TlsError. Blocks."""
     data = _read(file, file)
     if data.startswith(MAGIC):
-        entries = _jks(TlsFiles("", file), file, data, password, "keystore")
+        entries = _jks(file, data, password, "the password")
         return list(_parsed(file, [each for entry in entries for each in entry.certificates]))
     if data.startswith(_DER):
         try:
@@ -166,7 +166,8 @@ def _parsed(setting: str, encoded: Sequence[bytes]) -> tuple[Certificate, ...]:
 
 def _of_jks(files: TlsFiles, setting: str, data: bytes) -> KeyEntry:
     password = _needed_password(files, setting, "JKS")
-    entries = [each for each in _jks(files, setting, data, password, "keystore") if each.protected_key]
+    found = _jks(setting, data, password, files.store_password_name)
+    entries = [each for each in found if each.protected_key]
     if not entries:
         raise TlsError(f"{setting}: it has trusted certificates only, and a private key has to be there")
     if len(entries) > 1:
@@ -187,15 +188,15 @@ def _of_jks(files: TlsFiles, setting: str, data: bytes) -> KeyEntry:
 
 def _trusted_of_jks(files: TlsFiles, setting: str, data: bytes) -> tuple[bytes, ...]:
     """As Java's: of a key its own certificate too."""
-    entries = _jks(files, setting, data, files.truststore_password, "truststore")
+    entries = _jks(setting, data, files.truststore_password, files.name("truststore.password"))
     return tuple(each.certificates[0] for each in entries if each.certificates)
 
 
-def _jks(files: TlsFiles, setting: str, data: bytes, password: str | None, store: str) -> list[JksEntry]:
+def _jks(setting: str, data: bytes, password: str | None, name: str) -> list[JksEntry]:
+    """`name` is that of the password."""
     try:
         return read_jks(data, password)
     except JksPasswordError:
-        name = files.store_password_name if store == "keystore" else files.name("truststore.password")
         raise TlsError(f"{setting}: {name} does not open it, or it has been changed") from None
     except JksError as error:
         raise TlsError(f"{setting}: it is a JKS keystore that cannot be read: {error}") from None

@@ -229,6 +229,7 @@ class OpenListeners:
             logger.error("%s; the certificate that was read before stays in use", error)
             return
         await trio.to_thread.run_sync(bound.certificates.use, files)
+        self._warn(bound)
 
     async def _replace(self, before: _Open | None, listener: Listener) -> None:
         if before is not None:
@@ -255,18 +256,20 @@ class OpenListeners:
         logger.info("listener %s is open", bound.listener)
 
     def _opened(self, bound: Bound) -> _Open:
-        """What is open to other machines is said once, also if it is closed and opened again."""
         if bound.token_keys is not None:
             self._broker.token_keys.take(bound.token_keys, self._broker.clock)
+        self._warn(bound)
+        return _Open(bound)
+
+    def _warn(self, bound: Bound) -> None:
+        """What is open to other machines is said once, also if it is closed and opened again."""
+        name = bound.listener.name
         if (
             not bound.authenticates
             and bound.configured not in self._warned
-            and warn_if_open(
-                logger, bound.listener, bound.sockets, f"use the listener {bound.listener.name}", "listeners"
-            )
+            and warn_if_open(logger, bound.listener, bound.sockets, f"use the listener {name}", "listeners")
         ):
             self._warned.add(bound.configured)
-        return _Open(bound)
 
     async def _serve_again(self, bound: Bound) -> None:
         try:

@@ -80,9 +80,16 @@ def test_show_for_people(run: Run, tmp_path: Path) -> None:
 
 
 def test_show_what_cannot_be_shown(run: Run, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong"
+    wrong.write_text("x\n")
     for words, stdin, why in (
         ([KEYSTORES / "key.p12"], "other\n", "it is a PKCS#12 keystore; the password does not open it"),
         ([KEYSTORES / "key.jceks"], "", "it is a JCEKS keystore"),
+        (
+            [KEYSTORES / "key.jks", "--password-file", wrong],
+            "",
+            "key.jks: the password does not open it, or it",
+        ),
         ([tmp_path / "none.pem"], "", "No such file or directory"),
         ([tmp_path], "", "Is a directory"),
         ([f"127.0.0.1:{free_port()}"], "", "Connection refused"),
