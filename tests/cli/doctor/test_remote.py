@@ -7,6 +7,7 @@ a finding, a test.
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import os
 import re
@@ -33,6 +34,7 @@ from support.broker_process import BrokerProcess, clean_environ, running_broker
 from support.listening import closed_port, http_server, listening, relay, speaks_only
 from support.loop_disk import loop_disk
 from support.namespace import run_behind
+from support.waiting import free_port
 from support.wall_clock import WallClock
 from support.wire_client import WireClient
 
@@ -261,6 +263,35 @@ def test_a_certificate_that_does_not_name_the_advertised_host(
     assert one.severity is DoctorSeverity.PROBLEM
     assert f"localhost:{port}, and the certificate there is refused" in one.seen
     assert one.change[0] == "have a certificate made that names the advertised host"
+
+
+@pytest.mark.parametrize(
+    ("days", "names", "warnings"),
+    [
+        (365, ("127.0.0.1",), []),
+        (5, ("127.0.0.1",), [r"the certificate of .* expires in 5 days"]),
+        (-5, ("127.0.0.1",), [r"the certificate of .* has expired"]),
+        (365, ("kafka.test",), [r"the certificate is not for 127\.0\.0\.1; its names are kafka\.test"]),
+    ],
+)
+def test_the_certificate_of_a_broker(
+    tmp_path: Path, days: int, names: tuple[str, ...], warnings: list[str]
+) -> None:
+    """Also where this client is told not to check it."""
+    end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days, hours=1)
+    file = tmp_path / "key.pem"
+    trustme.CA().issue_cert(*names, not_after=end).private_key_and_cert_chain_pem.write_to_path(file)
+    port = free_port()
+    settings = {"listeners": f"SSL://127.0.0.1:{port}", "ssl.keystore.location": str(file)}
+    unchecked = {"security_protocol": "SSL", "enable_ssl_certificate_verification": "false"}
+    with running_broker(tmp_path / "broker", settings):
+        found = look(f"127.0.0.1:{port}", **unchecked)["certificate"]
+    if not warnings:
+        (one,) = found
+        assert one.severity is DoctorSeverity.FINE and one.seen.endswith(", for 365 days")
+    said = [one.seen for one in found if one.severity is DoctorSeverity.WARNING]
+    assert len(said) == len(warnings)
+    assert all(re.fullmatch(pattern, line) for pattern, line in zip(warnings, said, strict=True))
 
 
 def test_tls_where_there_is_none(broker: BrokerProcess) -> None:

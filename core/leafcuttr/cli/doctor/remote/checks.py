@@ -12,7 +12,7 @@ from typing import Final
 
 from leafcuttr.cli.common.output import count
 from leafcuttr.cli.doctor.findings import DoctorCheck, DoctorFinding, fine, problem, warning
-from leafcuttr.cli.doctor.remote import advertised, cluster
+from leafcuttr.cli.doctor.remote import advertised, certificate, cluster
 from leafcuttr.cli.doctor.remote.identify import OtherServer, identify, usual
 from leafcuttr.cli.doctor.remote.remote_broker import (
     ClusterMetadata,
@@ -311,6 +311,7 @@ CHECKS: Final[tuple[DoctorCheck[RemoteBroker], ...]] = (
     DoctorCheck("name", name_resolves),
     DoctorCheck("port", port_is_open, needs=("name",)),
     DoctorCheck("protocol", speaks_kafka, needs=("port",)),
+    DoctorCheck("certificate", certificate.is_good, needs=("protocol",)),
     DoctorCheck("versions", versions_fit, needs=("protocol",)),
     DoctorCheck("log-in", lets_in, needs=("protocol",)),
     DoctorCheck("client", a_client_works, needs=("log-in",)),
