@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_der_private_key
 from cryptography.x509 import load_der_x509_certificate
 
-from leafcuttr.net.jks import JksError, JksPasswordError, read_jks
+from leafcuttr.net.jks import JksEntry, JksError, JksPasswordError, read_jks
 
 FOLDER = Path(__file__).parent / "keystores"
 KEY = (FOLDER / "key.jks").read_bytes()
@@ -65,3 +65,20 @@ def test_a_count_that_is_only_claimed() -> None:
     header = b"\xfe\xed\xfe\xed" + (2).to_bytes(4, "big") + b"\xff\xff\xff\xff"
     with pytest.raises(JksError, match="it ends too early"):
         read_jks(header + bytes(20), None)
+
+
+def test_a_key_that_is_none() -> None:
+    """Nor is one decrypted that would take long."""
+    algorithm = bytes.fromhex("300e060a2b060104012a021101010500")
+
+    def protected(content: bytes) -> bytes:
+        inner = algorithm + b"\x04\x83" + len(content).to_bytes(3, "big") + content
+        return b"\x30\x83" + len(inner).to_bytes(3, "big") + inner
+
+    for size in (39, 65_537):
+        with pytest.raises(JksError, match=f"its private key has {size} bytes"):
+            JksEntry("a", protected(bytes(size)), ()).key("x")
+    with pytest.raises(JksPasswordError):
+        JksEntry("a", protected(bytes(65_536)), ()).key("x")
+    with pytest.raises(JksError, match="cannot be read"):
+        JksEntry("a", b"", ()).key("x")

@@ -15,6 +15,8 @@ from leafcuttr.net.der import OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE, DerErro
 MAGIC: Final = b"\xfe\xed\xfe\xed"
 _DIGEST: Final = 20
 """Of SHA-1. A salt is as long."""
+_LONGEST_KEY: Final = 64 << 10
+"""Bytes. It is decrypted in Python, octet by octet."""
 _WHITENER: Final = b"Mighty Aphrodite"
 _KEY_PROTECTOR: Final = "1.3.6.1.4.1.42.2.17.1.1"
 _VERSIONS: Final = (1, 2)
@@ -112,8 +114,8 @@ def _unprotected(protected: bytes, password: bytes) -> bytes:
         raise JksError(f"its private key cannot be read: {error}") from None
     if kind != _KEY_PROTECTOR:
         raise JksError(f"its private key is encrypted by the algorithm {kind}")
-    if len(content) < 2 * _DIGEST:
-        raise JksError("its private key ends too early")
+    if not 2 * _DIGEST <= len(content) <= _LONGEST_KEY:
+        raise JksError(f"its private key has {len(content)} bytes")
     salt, encrypted_key, check = content[:_DIGEST], content[_DIGEST:-_DIGEST], content[-_DIGEST:]
     stream, block = bytearray(), salt
     while len(stream) < len(encrypted_key):

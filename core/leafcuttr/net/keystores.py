@@ -18,7 +18,7 @@ from leafcuttr.net.tls_files import TlsError, TlsFiles
 
 _JCEKS: Final = b"\xce\xce\xce\xce"
 _DER: Final = b"\x30"
-_MOST: Final = 16 << 20
+_MOST: Final = 4 << 20
 """Bytes of a file. A path may come over the wire."""
 _PEM_BEGINS: Final = b"-----BEGIN "
 
@@ -295,7 +295,7 @@ def _read(setting: str, file: str) -> bytes:
             if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
                 raise TlsError(f"{setting}: it is no file")
             with open(descriptor, "rb", closefd=False) as opened:
-                found = opened.read(_MOST + 1)
+                found = opened.read(_MOST + 1) or b""  # None of a special file that has nothing now
         finally:
             os.close(descriptor)
     except OSError as error:
