@@ -6,7 +6,16 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from leafcuttr.config.catalog import ALIASES, GROUP, OF_LISTENERS, OF_TOPICS, THEMES, TOPIC, Section
+from leafcuttr.config.catalog import (
+    ALIASES,
+    GROUP,
+    OF_LISTENERS,
+    OF_MECHANISMS,
+    OF_TOPICS,
+    THEMES,
+    TOPIC,
+    Section,
+)
 from leafcuttr.config.setting import DOUBLE_MAX, LONG_MAX, ConfigKey, ConfigType, Effect, render
 
 _HEAD: Final = """\
@@ -22,7 +31,10 @@ name prints a warning with the nearest known one.
 *Changes while running* says where Kafka's own tools can change a setting: `yes` for one broker or for all,
 `this broker` for one broker only, `no` at the start only. Such a change wins over what the broker was started with,
 one for this broker over one for all, and is kept through a restart. Limits of one listener are
-`listener.name.<name in lower case>.` with OF_LISTENERS.
+`listener.name.<name in lower case>.` with OF_LISTENERS. Those of one mechanism of it have the mechanism's name before
+theirs, `listener.name.<name>.scram-sha-512.connections.max.reauth.ms`: OF_MECHANISMS.
+
+A value may be elsewhere: see [values that are elsewhere](../how-to/settings.md#values-that-are-elsewhere).
 
 *Effect* says what a value does: `honoured`, `accepted without effect`, or `refused`, which means that any value
 but the default stops the start (for a topic: is refused).
@@ -53,7 +65,8 @@ def page(plugins: Sequence[OfPlugin]) -> str:
 
 
 def _lines(plugins: Sequence[OfPlugin]) -> Iterator[str]:
-    yield _HEAD.replace("OF_LISTENERS", " or ".join(f"`{name}`" for name in OF_LISTENERS))
+    head = _HEAD.replace("OF_LISTENERS", " or ".join(f"`{name}`" for name in OF_LISTENERS))
+    yield head.replace("OF_MECHANISMS", ", ".join(f"`{name}`" for name in OF_MECHANISMS))
     yield "## Topics\n"
     yield (
         "Every topic may override these; without an override it has the value of the broker setting that is named "
