@@ -21,8 +21,8 @@ OpenMetrics, as the request accepts. [Monitoring](../how-to/monitoring.md) says 
 
 Names that begin with `kafka_` are those that the exporters for Apache Kafka have made common (the JMX exporter, the
 exporter of consumer group lag) for the same thing here; what only LeafCuttr has begins with `leafcuttr_`. Durations are
-in seconds and sizes in bytes. Counters begin at 0 when the broker starts. There are no metrics of throttling,
-authentication or replication, because there is nothing of it to measure.
+in seconds and sizes in bytes. Counters begin at 0 when the broker starts. There are no metrics of throttling
+or replication, because there is nothing of it to measure.
 
 The number of series is bounded:
 
