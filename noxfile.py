@@ -24,6 +24,7 @@ COMMANDS = tuple(
     f"tests/cli/{name}"
     for name in (
         *("cluster", "configs", "consume", "groups", "logdirs", "perf", "produce", "topics", "transactions"),
+        "quotas",
         "common/options",
         "common/test_plugin_commands.py",
     )

@@ -61,6 +61,12 @@ class ChainError(UnknownServerError):
     client."""
 
 
+class ThrottlingQuotaExceeded(BrokerError):
+    """A client has changed more topics than its quota allows (KIP-599)."""
+
+    code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
+
 class ConfigError(Exception):
     """A setting that stops the start: the message names the key, the value, its source and what is allowed."""
 

@@ -10,12 +10,19 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.errors import ErrorCode
+from leafcuttr.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    EntityData,
+    OpData,
+    RequestEntryData,
+)
 from leafcuttr.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from leafcuttr.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from leafcuttr.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from support.broker_process import running_broker
 from support.logs import batch
 from support.wire_client import WireClient
@@ -88,6 +95,36 @@ def test_records_that_are_answered_as_deleted_stay_deleted(tmp_path: Path) -> No
     with running_broker(tmp_path) as broker, WireClient(broker.address) as client:
         ends = [client.list_offset("orders", which).offset for which in (EARLIEST, LATEST)]
         assert ends == [9, 10]
+
+
+@pytest.mark.parametrize(
+    ("point", "rate"), [("", 1000.0), ("metadata.before-commit", 1000.0), ("metadata.committed", 2000.0)]
+)
+def test_a_quota_that_is_answered_is_there_after_a_kill(tmp_path: Path, point: str, rate: float) -> None:
+    """Also if a later change of it was under way; that one is there whole or not at all."""
+
+    def set_rate(value: float) -> int:
+        op = OpData(key="producer_byte_rate", value=value, remove=False)
+        entity = EntityData(entity_type="user", entity_name="alice")
+        request = AlterClientQuotasRequest(
+            entries=[RequestEntryData(entity=[entity], ops=[op])], validate_only=False
+        )
+        return int(client.ask(request, 1).entries[0].error_code)
+
+    armed = tmp_path / "armed"
+    with (
+        running_broker(tmp_path, environ={"LEAFCUTTR_CRASH_POINT": f"@{armed}"}) as broker,
+        WireClient(broker.address) as client,
+    ):
+        assert set_rate(1000.0) == ErrorCode.NONE
+        if point:
+            armed.write_text(point)
+            with pytest.raises(ConnectionError):
+                set_rate(2000.0)
+        broker.stop(signal.SIGKILL)
+    with running_broker(tmp_path) as broker, WireClient(broker.address) as client:
+        (entry,) = client.ask(DescribeClientQuotasRequest(components=[], strict=False), 1).entries
+    assert [(one.key, one.value) for one in entry.values] == [("producer_byte_rate", rate)]
 
 
 @pytest.fixture(scope="module")

@@ -75,6 +75,10 @@ def test_log_in(tmp_path: Path) -> None:
     assert run_page("how-to/log-in.md", tmp_path) >= 6
 
 
+def test_quotas(tmp_path: Path) -> None:
+    assert run_page("how-to/quotas.md", tmp_path) >= 2
+
+
 @pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not here")
 def test_tls(tmp_path: Path) -> None:
     assert run_page("how-to/tls.md", tmp_path) >= 7

@@ -19,8 +19,7 @@ from typing import Any, Final
 
 import trio
 
-from leafcuttr.wire.api import APIS, Api, ApiKey
-from leafcuttr.wire.client_apis import CLIENT_APIS
+from leafcuttr.wire.api import APIS, ApiKey
 from leafcuttr.wire.codec import decode, encode
 from leafcuttr.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from leafcuttr.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
@@ -33,7 +32,6 @@ from leafcuttr.wire.messages.metadata import (
 
 HANG_UP: Final = object()
 _MOST: Final = 100 << 20
-_KNOWN: Final[dict[int, Api]] = {**APIS, **CLIENT_APIS}
 
 
 @dataclass
@@ -105,7 +103,7 @@ class ScriptedBroker:
         self, frame: bytes, connection: int, kept: dict[str, Any], stream: trio.abc.Stream
     ) -> bool:
         key, version, correlation, length = struct.unpack_from(">hhih", frame)
-        api = _KNOWN[key]
+        api = APIS[key]
         begin = 10 + max(length, 0) + (api.request_header_version(version) > 1)
         self.seen.append((api.request.__name__, version))
         if len(self.clients) < connection:
@@ -138,7 +136,7 @@ class ScriptedBroker:
     def _offered(self) -> ApiVersionsResponse:
         if self.versions is None:
             keys = {
-                key: (_KNOWN[key].min_version, _KNOWN[key].max_version)
+                key: (APIS[key].min_version, APIS[key].max_version)
                 for key in (ApiKey.API_VERSIONS, *self.answers)
             }
         else:

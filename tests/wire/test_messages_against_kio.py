@@ -19,7 +19,6 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
 from leafcuttr.wire.api import APIS, Api
-from leafcuttr.wire.client_apis import CLIENT_APIS
 from leafcuttr.wire.codec import decode, encode
 from leafcuttr.wire.emit import present_fields
 from leafcuttr.wire.schema import Array, FieldSpec, PrimitiveType
@@ -32,7 +31,7 @@ _YEAR_2100_MS = 4_102_444_800_000
 def _cases() -> list[Any]:
     return [
         pytest.param(api, part, version, id=f"{api.name}-{part}-v{version}")
-        for api in (*APIS.values(), *CLIENT_APIS.values())
+        for api in APIS.values()
         for part in ("request", "response")
         for version in every_version(getattr(api, part))
     ]

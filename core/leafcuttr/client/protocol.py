@@ -27,7 +27,6 @@ from typing import Any, Final, NamedTuple
 from leafcuttr.client.errors import ApiNotOffered, NotKafka, UnreadableResponse, reason
 from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.api import APIS, Api, ApiKey
-from leafcuttr.wire.client_apis import CLIENT_APIS
 from leafcuttr.wire.codec import Region, reader, writer
 from leafcuttr.wire.errors import MalformedMessage, ManyElements, WireError
 from leafcuttr.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -46,7 +45,7 @@ _FIRST: Final = 1 << 20
 """What a frame gets at first; then it doubles. One that is no larger than one before gets its memory at once."""
 _HEAD: Final = Struct(">hhih")
 _API_VERSIONS: Final = APIS[ApiKey.API_VERSIONS]
-_BY_MODULE: Final = {api.module: api for api in (*APIS.values(), *CLIENT_APIS.values())}
+_BY_MODULE: Final = {api.module: api for api in APIS.values()}
 
 VersionRanges = dict[int, tuple[int, int]]
 Piece = bytes | bytearray | memoryview

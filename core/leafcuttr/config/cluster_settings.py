@@ -102,11 +102,9 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "controller.quota.window.num",
         INT,
         11,
-        "Windows of the quota on changes of topics.",
+        "Windows of the quota on changes of topics: a client may catch up with what it has not used in them.",
         unit="windows",
         minimum=1,
-        effect=NONE,
-        reason="quotas come in a later version",
     ),
     ConfigKey(
         "controller.quota.window.size.seconds",
@@ -115,8 +113,6 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "Length of a window of the quota on changes of topics.",
         unit="seconds",
         minimum=1,
-        effect=NONE,
-        reason="quotas come in a later version",
     ),
     unused(
         "controller.socket.timeout.ms",
@@ -252,11 +248,9 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "quota.window.num",
         INT,
         11,
-        "Windows of client quotas.",
+        "Windows of client quotas: a client may catch up with what it has not used in all of them but one.",
         unit="windows",
         minimum=1,
-        effect=NONE,
-        reason="quotas come in a later version",
     ),
     ConfigKey(
         "quota.window.size.seconds",
@@ -265,7 +259,5 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "Length of a window of client quotas.",
         unit="seconds",
         minimum=1,
-        effect=NONE,
-        reason="quotas come in a later version",
     ),
 )

@@ -11,6 +11,7 @@ from typing import Protocol
 from leafcuttr.config.listeners import Listener
 from leafcuttr.errors import ErrorCode
 from leafcuttr.state.identity import ANONYMOUS, ClientIdentity
+from leafcuttr.state.security.limits import ClientLimits
 
 
 class LoginOutcome(Protocol):
@@ -80,6 +81,8 @@ class RequestContext:
     correlation_id: int = -1
     login: LoginSession | None = None
     """None where the listener has no SASL."""
+    limits: ClientLimits | None = None
+    """The quotas that hold for the client now; None: there are none."""
 
 
 def context_of(listener: Listener, host: str, port: int, connection_id: int) -> RequestContext:

@@ -1,5 +1,5 @@
-"""CreatePartitions, versions 0 to 3: more partitions for topics that exist (KIP-195). Versions differ in
-encoding only.
+"""CreatePartitions, versions 0 to 3: more partitions for topics that exist (KIP-195). Version 2 is flexible,
+3 may refuse what is above a quota (KIP-599).
 
 Each topic succeeds or fails by itself; one that is named twice fails. Assignments may name this broker only.
 Nothing is done if the timeout is not positive. Where Kafka answers a growth that its controller cannot hold
@@ -18,6 +18,7 @@ from leafcuttr.errors import (
 from leafcuttr.handlers.assignments import check_replicas
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.create_topics import MAX_PARTITIONS
+from leafcuttr.handlers.mutation_quota import MutationQuota
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.create_partitions import (
@@ -45,10 +46,11 @@ async def handle(
         for name in times
         if times[name] > 1
     ]
+    quota = MutationQuota(broker, context, strict_from=3)
     async for topic in Pace().over(request.topics):
         if times[topic.name] == 1:
             try:
-                await _enlarge(broker, topic, validate_only=request.validate_only)
+                await _enlarge(broker, topic, quota, validate_only=request.validate_only)
             except BrokerError as error:
                 results.append(
                     CreatePartitionsTopicResult(
@@ -57,23 +59,26 @@ async def handle(
                 )
             else:
                 results.append(CreatePartitionsTopicResult(name=topic.name))
-    return CreatePartitionsResponse(results=results)
+    return CreatePartitionsResponse(throttle_time_ms=quota.throttle_time_ms, results=results)
 
 
-async def _enlarge(broker: Broker, requested: CreatePartitionsTopic, *, validate_only: bool) -> None:
+async def _enlarge(
+    broker: Broker, requested: CreatePartitionsTopic, quota: MutationQuota, *, validate_only: bool
+) -> None:
     topic = broker.topics.find(requested.name)
     if topic is None:
         raise UnknownTopicOrPartition
     broker.topics.check_growth(topic, requested.count)
     more = requested.count - len(topic.partitions)
-    if requested.assignments is not None:
-        if len(requested.assignments) != more:
-            raise InvalidReplicaAssignment(
-                f"Attempted to add {more} additional partition(s), but only {len(requested.assignments)} assignment(s) "
-                "were specified."
-            )
-        for assignment in requested.assignments:
-            check_replicas(broker.node_id, assignment.broker_ids)
+    assignments = requested.assignments
+    if assignments is not None and len(assignments) != more:
+        raise InvalidReplicaAssignment(
+            f"Attempted to add {more} additional partition(s), but only {len(assignments)} assignment(s) were "
+            "specified."
+        )
+    quota.take(more)
+    for assignment in assignments or ():
+        check_replicas(broker.node_id, assignment.broker_ids)
     if more > MAX_PARTITIONS:
         raise PolicyViolation("Excessively large number of partitions per request.")
     if not validate_only:

@@ -1,7 +1,8 @@
 """CreateTopics, versions 2 to 7.
 
 Version 4 made -1 mean the broker's own number of partitions and replicas (KIP-464), 5 answers with the
-settings and counts of the new topic (KIP-525), 7 with its id (KIP-516). `validate_only` does everything but
+settings and counts of the new topic (KIP-525), 6 may refuse what is above a quota (KIP-599), 7 answers with its id
+(KIP-516). `validate_only` does everything but
 the creation. Each topic succeeds or fails by itself; a name that is in the request twice fails for all.
 Nothing is done if the timeout is not positive, and all is done before the answer, however long the timeout.
 
@@ -30,6 +31,7 @@ from leafcuttr.errors import (
 from leafcuttr.handlers.answers import words
 from leafcuttr.handlers.assignments import check_replicas
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.handlers.mutation_quota import MutationQuota
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import new_topic_id
@@ -61,13 +63,14 @@ async def handle(
             once.append(topic)
             partitions += _count(broker, topic)
     too_many = partitions > MAX_PARTITIONS
+    quota = MutationQuota(broker, context, strict_from=6)
     results: list[CreatableTopicResult] = []
     for topic in once:
         await trio.lowlevel.checkpoint()  # to check and describe one takes a third of a millisecond
         try:
             if too_many:
                 raise PolicyViolation("Excessively large number of partitions per request.")
-            results.append(await _create(broker, topic, validate_only=request.validate_only))
+            results.append(await _create(broker, topic, quota, validate_only=request.validate_only))
         except BrokerError as error:
             results.append(
                 CreatableTopicResult(name=topic.name, error_code=error.code, error_message=words(error))
@@ -77,20 +80,23 @@ async def handle(
         async for name in pace.over(times)
         if times[name] > 1
     ]
-    return CreateTopicsResponse(topics=results + twice)
+    return CreateTopicsResponse(throttle_time_ms=quota.throttle_time_ms, topics=results + twice)
 
 
 def _refused(name: str, code: ErrorCode, message: str | None = None) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=code, error_message=message)
 
 
-async def _create(broker: Broker, topic: CreatableTopic, *, validate_only: bool) -> CreatableTopicResult:
+async def _create(
+    broker: Broker, topic: CreatableTopic, quota: MutationQuota, *, validate_only: bool
+) -> CreatableTopicResult:
     broker.topics.check_creatable(topic.name)
     given = {config.name: config.value for config in topic.configs}
     validate_overrides(broker.settings, given, topic.name)
     overrides: Mapping[str, str] = {name: value for name, value in given.items() if value is not None}
     broker.topics.vetted(topic.name, {}, overrides)
     partitions = _checked_count(broker, topic)
+    quota.take(partitions)
     if validate_only:
         topic_id = new_topic_id()
     else:

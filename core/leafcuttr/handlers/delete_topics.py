@@ -1,6 +1,7 @@
 """DeleteTopics, versions 1 to 6.
 
-Version 5 added messages (KIP-599), 6 topics named by id (KIP-516): each is named by exactly one of the two.
+Version 5 added messages and may refuse what is above a quota (KIP-599), 6 topics named by id (KIP-516): each is named
+by exactly one of the two.
 With `delete.topic.enable=false` all are refused, with a code that clients before version 3 know. A topic that
 is named twice, by whatever means, fails. When the answer leaves, the topics are gone and their names are
 free; their files go in the background. Nothing is done if the timeout is not positive.
@@ -11,9 +12,10 @@ from collections.abc import Iterable, Sequence
 from leafcuttr.errors import BrokerError, ErrorCode, UnknownTopicId, UnknownTopicOrPartition
 from leafcuttr.handlers.answers import words
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.handlers.mutation_quota import MutationQuota
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
-from leafcuttr.state.topics import ZERO_ID
+from leafcuttr.state.topics import ZERO_ID, Topic
 from leafcuttr.wire.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -37,6 +39,7 @@ async def handle(
     refused, ids, names = _sort(requested)
     responses = list(refused)
     pace = Pace()
+    quota = MutationQuota(broker, context, strict_from=5)
     async for topic_id in pace.over(ids):
         topic = broker.topics.by_id.get(topic_id)
         if topic is not None and topic.name in names:
@@ -44,10 +47,10 @@ async def handle(
             message = "The provided topic name maps to an ID that was already supplied."
             responses.append(_invalid(topic.name, topic_id, message))
         else:
-            responses.append(await _delete_by_id(broker, topic_id))
+            responses.append(await _delete_by_id(broker, topic_id, quota))
     async for name in pace.over(names):
-        responses.append(await _delete_by_name(broker, name))
-    return DeleteTopicsResponse(responses=responses)
+        responses.append(await _delete_by_name(broker, name, quota))
+    return DeleteTopicsResponse(throttle_time_ms=quota.throttle_time_ms, responses=responses)
 
 
 def _all(requested: Iterable[DeleteTopicState], code: ErrorCode) -> DeleteTopicsResponse:
@@ -92,26 +95,29 @@ def _sort(requested: Iterable[DeleteTopicState]) -> tuple[list[DeletableTopicRes
     )
 
 
-async def _delete_by_id(broker: Broker, topic_id: bytes) -> DeletableTopicResult:
+async def _delete_by_id(broker: Broker, topic_id: bytes, quota: MutationQuota) -> DeletableTopicResult:
     topic = broker.topics.by_id.get(topic_id)
     if topic is None:
         return _failed(None, topic_id, UnknownTopicId())
-    return await _delete(broker, topic.name, topic_id)
+    return await _delete(broker, topic, topic_id, quota)
 
 
-async def _delete_by_name(broker: Broker, name: str) -> DeletableTopicResult:
+async def _delete_by_name(broker: Broker, name: str, quota: MutationQuota) -> DeletableTopicResult:
     topic = broker.topics.find(name)
     if topic is None:
         return _failed(name, ZERO_ID, UnknownTopicOrPartition())
-    return await _delete(broker, name, topic.id)
+    return await _delete(broker, topic, topic.id, quota)
 
 
-async def _delete(broker: Broker, name: str, topic_id: bytes) -> DeletableTopicResult:
+async def _delete(
+    broker: Broker, topic: Topic, topic_id: bytes, quota: MutationQuota
+) -> DeletableTopicResult:
     try:
-        await broker.topics.delete(name, topic_id=topic_id)
+        quota.take(len(topic.partitions))
+        await broker.topics.delete(topic.name, topic_id=topic_id)
     except BrokerError as error:
-        return _failed(name, topic_id, error)
-    return DeletableTopicResult(name=name, topic_id=topic_id)
+        return _failed(topic.name, topic_id, error)
+    return DeletableTopicResult(name=topic.name, topic_id=topic_id)
 
 
 def _failed(name: str | None, topic_id: bytes, error: BrokerError) -> DeletableTopicResult:

@@ -10,9 +10,14 @@ Records are never read into this process: the answer names file ranges that the 
 up to `max_wait_ms`, until `min_bytes` are there or some partition has an error. The first partition with records
 may exceed every limit by one batch, so that a consumer always gets on (KIP-74). A read_committed fetch ends at the
 last stable offset, and gets the aborted transactions in its range, which the client leaves out (KIP-98).
+
+A consumer that has used up its quota gets an answer without records at once, which says how long it has to wait; one
+that has not gets no more than what is left of it, or one batch. Kafka answers without records where the records that it
+has read are too many, and has to read them again.
 """
 
 from collections.abc import Awaitable, Generator, Iterator, Sequence
+from math import ceil
 from typing import Any, Final
 
 import trio
@@ -30,7 +35,9 @@ from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.delayed import DelayedAnswer
 from leafcuttr.log.log import Log, NotCached
 from leafcuttr.state.broker import Broker
-from leafcuttr.state.fetch_sessions import FetchPlan, FetchSpec
+from leafcuttr.state.fetch_sessions import NO_SESSION, FetchPlan, FetchSpec
+from leafcuttr.state.security.limits import ClientLimits
+from leafcuttr.state.security.quota_entities import CONSUMER_BYTE_RATE
 from leafcuttr.state.topics import Partition, Topic
 from leafcuttr.wire.messages.fetch import (
     AbortedTransaction,
@@ -59,23 +66,34 @@ def handle(
         )
     except BrokerError as error:
         return FetchResponse(error_code=error.code, session_id=0)
-    first = _Pass(broker, plan, request)
+    if context.limits is not None and (wait_s := context.limits.fetch_wait_s(trio.current_time())):
+        return _throttled(broker, plan, wait_s)
+    first = _Pass(broker, plan, request, context.limits)
     try:
         whole = first.read_on()
     except NotCached:
         whole = False
     if not whole:
-        return _answer_in_steps(broker, plan, request, first)
-    return first.response() if first.suffices() else DelayedFetch(broker, plan, request, first)
+        return _answer_in_steps(broker, context, plan, request, first)
+    return first.response() if first.suffices() else DelayedFetch(broker, context, plan, request, first)
+
+
+def _throttled(broker: Broker, plan: FetchPlan, wait_s: float) -> FetchResponse:
+    """Without records. Clients take such an answer to a full fetch for one without a session."""
+    broker.counts.throttled[CONSUMER_BYTE_RATE].add(wait_s)
+    if plan.session is not None and not plan.incremental:
+        broker.fetch_sessions.close(plan.session)
+        return FetchResponse(throttle_time_ms=ceil(wait_s * 1000), session_id=NO_SESSION)
+    return FetchResponse(throttle_time_ms=ceil(wait_s * 1000), session_id=plan.session_id)
 
 
 async def _answer_in_steps(
-    broker: Broker, plan: FetchPlan, request: FetchRequest, first: "_Pass"
+    broker: Broker, context: RequestContext, plan: FetchPlan, request: FetchRequest, first: "_Pass"
 ) -> FetchResponse:
     await first.finish()
     if first.suffices():
         return first.response()
-    delayed = DelayedFetch(broker, plan, request, first)
+    delayed = DelayedFetch(broker, context, plan, request, first)
     if first.is_outdated():
         delayed.notify()  # something came during that pass, of which nobody was notified
     return await delayed
@@ -84,12 +102,21 @@ async def _answer_in_steps(
 class DelayedFetch(DelayedAnswer):
     """A fetch that waits: each of its logs notifies it of new records."""
 
-    __slots__ = ("_begun", "_broker", "_last", "_logs", "_plan", "_request")
+    __slots__ = ("_begun", "_broker", "_context", "_last", "_logs", "_plan", "_request")
 
-    def __init__(self, broker: Broker, plan: FetchPlan, request: FetchRequest, first: "_Pass") -> None:
-        """`first` is a pass that does not suffice, over all partitions."""
+    def __init__(
+        self,
+        broker: Broker,
+        context: RequestContext,
+        plan: FetchPlan,
+        request: FetchRequest,
+        first: "_Pass",
+    ) -> None:
+        """`first` is a pass that does not suffice, over all partitions. `context` stays that of this request until it
+        is answered."""
         super().__init__(request.max_wait_ms / 1000)
         self._broker = broker
+        self._context = context
         self._plan = plan
         self._request = request
         self._last = first
@@ -99,12 +126,23 @@ class DelayedFetch(DelayedAnswer):
             log.waiters.add(self)
         broker.delayed_requests.add(self)
 
+    def _held_back(self) -> FetchResponse | None:
+        """The answer without records, if other connections of its client have used up their common quota."""
+        limits = self._context.limits
+        if limits is None or not (wait_s := limits.fetch_wait_s(trio.current_time())):
+            return None
+        return _throttled(self._broker, self._plan, wait_s)
+
     def answer(self) -> FetchResponse | None:
         late = trio.current_time() >= self.deadline
         notified, self._notified = self._notified, False
         # What came before its time was over is in the answer, however late this look is.
         if notified or self.over or not late:
-            pass_ = _Pass(self._broker, self._plan, self._request)
+            held_back = self._held_back()
+            if held_back is not None:
+                self.close()
+                return held_back
+            pass_ = self._new_pass()
             try:
                 whole = pass_.read_on()
             except NotCached:
@@ -117,6 +155,9 @@ class DelayedFetch(DelayedAnswer):
                 return None
         self.close()
         return self._last.response()
+
+    def _new_pass(self) -> "_Pass":
+        return _Pass(self._broker, self._plan, self._request, self._context.limits)
 
     def close(self) -> None:
         self._then = None
@@ -134,7 +175,10 @@ class DelayedFetch(DelayedAnswer):
                     if self._begun is None:
                         await self._notification()
                         self._notified = False
-                        self._begun = _Pass(self._broker, self._plan, self._request)
+                        held_back = self._held_back()
+                        if held_back is not None:
+                            return held_back
+                        self._begun = self._new_pass()
                     await self._begun.finish()
                     self._last, self._begun = self._begun, None
                     if self.over or self._last.suffices():
@@ -157,6 +201,7 @@ class _Pass:
         "_done",
         "_follower",
         "_left",
+        "_min_bytes",
         "_out",
         "_plan",
         "_request",
@@ -166,7 +211,9 @@ class _Pass:
         "size",
     )
 
-    def __init__(self, broker: Broker, plan: FetchPlan, request: FetchRequest) -> None:
+    def __init__(
+        self, broker: Broker, plan: FetchPlan, request: FetchRequest, limits: ClientLimits | None
+    ) -> None:
         self._broker = broker
         self._plan = plan
         self._request = request
@@ -175,6 +222,11 @@ class _Pass:
         self._follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
         self._committed = request.isolation_level == _READ_COMMITTED
         self._left = min(request.max_bytes, broker.settings.int("fetch.max.bytes"))
+        self._min_bytes = request.min_bytes
+        if limits is not None and limits.consumer is not None:
+            self._left = min(self._left, limits.most_bytes(trio.current_time()))
+            if self._min_bytes > self._left:
+                self._min_bytes = 1  # more than what is left never comes
         self.logs: list[Log] = []
         self._seen: list[tuple[int, int]] = []  # high watermark and log start offset of each of `logs`
         self._out: list[tuple[Log, int, int]] = []  # what the answer takes from each: bytes, offsets
@@ -218,10 +270,7 @@ class _Pass:
         """Whether this is the answer, or waiting may bring more."""
         requested = self._request
         return (
-            self.failed
-            or self.size >= requested.min_bytes
-            or requested.max_wait_ms <= 0
-            or not self._plan.specs
+            self.failed or self.size >= self._min_bytes or requested.max_wait_ms <= 0 or not self._plan.specs
         )
 
     def is_outdated(self) -> bool:

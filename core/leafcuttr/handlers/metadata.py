@@ -8,13 +8,13 @@ the whole answer that tells a client to bootstrap again (KIP-1102); one broker n
 
 The address is that of the listener of the request. The controller is this broker. A topic that is created by
 this request is in the same answer, where Kafka says UNKNOWN_TOPIC_OR_PARTITION once and lets the client try
-again.
+again. One that would be above a quota is unknown (KIP-599), and the client is to wait.
 """
 
 from collections.abc import Iterable
 from functools import lru_cache
 
-from leafcuttr.errors import BrokerError, ErrorCode, InvalidTopic
+from leafcuttr.errors import BrokerError, ErrorCode, InvalidTopic, ThrottlingQuotaExceeded
 from leafcuttr.handlers.answers import (
     CLUSTER_OPERATIONS,
     NOT_REQUESTED,
@@ -24,6 +24,7 @@ from leafcuttr.handlers.answers import (
     rack,
 )
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.handlers.mutation_quota import MutationQuota
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
@@ -43,11 +44,14 @@ async def handle(broker: Broker, context: RequestContext, request: MetadataReque
         return _refused(request, refusal)
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
     host, port = address(context)
+    quota = MutationQuota(broker, context, strict_from=0)
+    topics = await _topics(broker, context.api_version, request, operations, quota)
     return MetadataResponse(
+        throttle_time_ms=quota.throttle_time_ms,
         brokers=[MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=rack(broker))],
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,
-        topics=await _topics(broker, context.api_version, request, operations),
+        topics=topics,
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
         ),
@@ -74,7 +78,7 @@ def _refused(request: MetadataRequest, code: ErrorCode) -> MetadataResponse:
 
 
 async def _topics(
-    broker: Broker, version: int, request: MetadataRequest, operations: int
+    broker: Broker, version: int, request: MetadataRequest, operations: int, quota: MutationQuota
 ) -> list[MetadataResponseTopic]:
     requested = request.topics
     pace = Pace()
@@ -95,7 +99,7 @@ async def _topics(
         topic = broker.topics.find(name)
         code = ErrorCode.NONE
         if topic is None:
-            topic, code = await _missing(broker, name, create)
+            topic, code = await _missing(broker, name, create, quota)
         if topic is not None:
             found.append(_found(broker.node_id, topic, operations))
         else:
@@ -110,14 +114,17 @@ async def _topics(
     return found + missing
 
 
-async def _missing(broker: Broker, name: str, create: bool) -> tuple[Topic | None, ErrorCode]:
+async def _missing(
+    broker: Broker, name: str, create: bool, quota: MutationQuota
+) -> tuple[Topic | None, ErrorCode]:
     if not topic_names.is_valid(name):
         return None, ErrorCode.INVALID_TOPIC_EXCEPTION
     if create:
         try:
+            quota.take(broker.topics.partitions_to_be(name))
             return await broker.topics.ensure(name), ErrorCode.NONE
-        except InvalidTopic:
-            # It collides with the name of another: Kafka calls it unknown too.
+        except (InvalidTopic, ThrottlingQuotaExceeded):
+            # It collides with the name of another, or may not be created now: Kafka calls it unknown too.
             pass
         except BrokerError as error:
             return None, error.code

@@ -6,7 +6,7 @@ to one broker; nothing is shared by a process.
 
 from bisect import bisect_left
 from itertools import accumulate
-from typing import Final
+from typing import Final, TypeVar
 
 _LAST: Final = 29
 SHORTEST: Final = 6  # 64 us: the first bound that is shown,
@@ -71,8 +71,11 @@ class Distribution:
         return list(zip((*self._bounds, float("inf")), accumulate(self.buckets), strict=True))
 
 
-class _ByKey(dict[int, Times]):
-    def __missing__(self, key: int) -> Times:
+_Key = TypeVar("_Key")
+
+
+class _ByKey(dict[_Key, Times]):
+    def __missing__(self, key: _Key) -> Times:
         found = self[key] = Times()
         return found
 
@@ -83,10 +86,11 @@ class Counts:
     `answered`: by API key, from the arrival of a request to its answer's being ready to leave. `unanswered`: requests
     that want no answer (Produce with acks=0), by API key. `errors`: by API key and error code, each place of an answer
     that has one. `malformed`: connections that were closed because of what their peer sent. `loop_delay`: how late the
-    event loop was, see `leafcuttr.server.loop_delay`.
+    event loop was, see `leafcuttr.server.loop_delay`. `throttled`: for how long clients were held back, by quota.
+    `paused`: connections that are not read now because of that; `held`: those that are not served yet.
     """
 
-    __slots__ = ("answered", "errors", "loop_delay", "malformed", "unanswered")
+    __slots__ = ("answered", "errors", "held", "loop_delay", "malformed", "paused", "throttled", "unanswered")
 
     def __init__(self) -> None:
         self.answered: dict[int, Times] = _ByKey()
@@ -94,6 +98,9 @@ class Counts:
         self.errors: dict[tuple[int, int], int] = {}
         self.loop_delay = Times()
         self.malformed = 0
+        self.throttled: dict[str, Times] = _ByKey()
+        self.paused = 0
+        self.held = 0
 
     def failed(self, api_key: int, code: int) -> None:
         key = api_key, code

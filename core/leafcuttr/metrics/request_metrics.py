@@ -92,6 +92,20 @@ REQUEST_MEMORY_WAITS = counter(
     "leafcuttr_request_memory_waits_total",
     "How often a connection was not read for a while because of queued.max.request.bytes.",
 )
+THROTTLE_SECONDS = histogram(
+    "leafcuttr_throttle_seconds",
+    "For how long clients were held back by a quota, by quota: what answers said (KIP-219), and for "
+    "connection_creation_rate how long connections were held.",
+    "quota",
+)
+THROTTLED_CONNECTIONS = gauge(
+    "leafcuttr_throttled_connections",
+    "Connections that are not read now because their client is above a quota.",
+)
+HELD_CONNECTIONS = gauge(
+    "leafcuttr_held_connections",
+    "Connections that are not served yet because their address has opened too many (connection_creation_rate).",
+)
 
 METRICS = (
     REQUESTS,
@@ -112,4 +126,7 @@ METRICS = (
     FETCH_SESSIONS,
     REQUEST_MEMORY,
     REQUEST_MEMORY_WAITS,
+    THROTTLE_SECONDS,
+    THROTTLED_CONNECTIONS,
+    HELD_CONNECTIONS,
 )

@@ -32,11 +32,12 @@ from leafcuttr.server.login.sessions import Sessions
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.outbox import Outbox
 from leafcuttr.server.queue import RequestQueue
-from leafcuttr.server.reactor import Reactor
+from leafcuttr.server.reactor import Reactor, Served
 from leafcuttr.server.receive import SMALL_FRAME, FrameTooLarge, ReceiveBuffer
 from leafcuttr.server.repeated_produce import RepeatedProduce
 from leafcuttr.server.routes import FEW_ELEMENTS, REFUSED, Route, route
-from leafcuttr.server.states import ENDED, WAITS, WATCHED, Event, State, after
+from leafcuttr.server.states import ENDED, READS, WAITS, WATCHED, Event, State, after
+from leafcuttr.server.throttle import ConnectionThrottle, MeasuredConnection, Pause, Stopwatch
 from leafcuttr.server.transport import Transport
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
@@ -116,6 +117,9 @@ class Connection:
             None  # before the request at hand is answered, or the next one begun
         )
         self._reply_to: tuple[Route, int] | None = None  # what the result of that answers, if anything
+        self._throttle: ConnectionThrottle | None = None  # if its client has a quota
+        self._stopwatch = Stopwatch()  # which runs while any client has a quota of the loop's time
+        self._pause: Pause | None = None  # the last one
         self.state = State.WORKING
         self.wakes_at = inf
         self._handed_over = trio.Event()
@@ -147,6 +151,29 @@ class Connection:
         login.on_login = self._has_logged_in_again
         self._sessions = sessions
         sessions.begin(self)
+
+    def use_quotas(self) -> None:
+        """Those that hold for its client now."""
+        context = self._context
+        name, client_id = context.client.principal.name, context.client.client_id
+        context.limits = limits = self._broker.quotas.limits_of(name, client_id)
+        if limits is None:
+            self._throttle = None
+        elif self._throttle is None:
+            self._stopwatch.take()  # what it has spent without a quota
+            self._throttle = ConnectionThrottle(limits, self._stopwatch, self._counts)
+        else:
+            self._throttle.limits = limits
+
+    def quotas_changed(self) -> None:
+        """The same, and it waits no more for one that was."""
+        self.use_quotas()
+        if self._pause is not None:
+            self._pause.end()
+
+    @property
+    def measured(self) -> Served:
+        return MeasuredConnection(self, self._stopwatch)
 
     @property
     def is_withdrawn(self) -> bool:
@@ -195,10 +222,13 @@ class Connection:
         """Serve until the peer closes, misbehaves or the server stops. Raises nothing but Cancelled."""
         with self._scope:
             try:
+                if self._broker.quotas.of_clients:
+                    self.use_quotas()
                 self._move(Event.CAUGHT_UP)
                 while self.state is not State.CLOSED:
                     await self._handed_over.wait()
-                    await self._work()
+                    measured = self._broker.quotas.of_loop_time
+                    await (self._stopwatch.measured(self._work()) if measured else self._work())
                     self._move(Event.CAUGHT_UP)
                 self._transport.half_close()
             except Exception as error:
@@ -213,7 +243,7 @@ class Connection:
                             await self.produce_turn.written()
                         except Exception as error:
                             self.fail(error)
-                if inspect.iscoroutine(self._awaited) or isinstance(self._awaited, DelayedAnswer):
+                if inspect.iscoroutine(self._awaited) or isinstance(self._awaited, DelayedAnswer | Pause):
                     self._awaited.close()
 
     def _move(self, event: Event) -> None:
@@ -239,6 +269,8 @@ class Connection:
         if self.state is State.READING:
             self._reactor.serve(self)
         self._move(Event.STOP)
+        if self._pause is not None:
+            self._pause.end()
 
     def close(self) -> None:
         """After `run`: give the descriptor back."""
@@ -469,6 +501,8 @@ class Connection:
             else:
                 request, self._long_produce = self._long_produce, None
             self._next = None
+            if self._throttle is not None:
+                self._throttle.staged(self._end - self._begin - 4)
             self.produce_turn.stage(self._broker, self._context, request, found)
             if self.produce_turn.unfinished is not None:
                 self._awaited = self.produce_turn.finish(self._broker)
@@ -562,25 +596,47 @@ class Connection:
     def _add_answers(self, answers: Sequence[tuple[int, Any, Any]]) -> bool:
         """Queue these answers; from a long one on that is awaited. Whether all of them are queued."""
         took = perf_counter() - self._arrived_at
+        throttle, hold_s = self._throttle, 0.0
+        if throttle is not None:
+            answers, hold_s = throttle.charge(answers)
         for at, (correlation_id, found, response) in enumerate(answers):
+            before = self._outbox.size
             try:
                 self._outbox.add(*found.frame(correlation_id, response))
             except ManyElements:
-                self._awaited = self._add_in_turns(answers[at:])
+                self._awaited = self._add_in_turns(answers[at:], hold_s)
                 return False
             key = found.api.key
+            if throttle is not None:
+                throttle.sent(key, self._outbox.size - before)
             self._counts.answered[key].add(took)
             for code in found.errors(response):
                 self._counts.failed(key, code)
+        if hold_s:
+            self._hold(hold_s)
         return True
 
-    async def _add_in_turns(self, answers: Sequence[tuple[int, Any, Any]]) -> None:
+    async def _add_in_turns(self, answers: Sequence[tuple[int, Any, Any]], hold_s: float) -> None:
         for correlation_id, found, response in answers:
+            before = self._outbox.size
             self._outbox.add(*await found.frame_in_turns(correlation_id, response))
             key = found.api.key
+            if self._throttle is not None:
+                self._throttle.sent(key, self._outbox.size - before)
             self._counts.answered[key].add(perf_counter() - self._arrived_at)
             for code in await found.errors_in_turns(response):
                 self._counts.failed(key, code)
+        if hold_s:
+            self._hold(hold_s)
+
+    def _hold(self, seconds: float) -> None:
+        """Read nothing for so long, once what is queued has been sent. One that is to end answers what has come."""
+        if self.state not in READS:
+            return
+        if self._next is None:
+            with suppress(FrameTooLarge):  # of what is behind this request: found again once that is read
+                self._release_memory()
+        self._awaited = self._pause = Pause(trio.current_time() + seconds, self._awaited, self._counts)
 
     def _answer_produce(self) -> None:
         """A request with acks=0 has no answer; if it failed, the connection closes."""
@@ -620,6 +676,8 @@ class Connection:
                 self._client_id_bytes = raw
                 name = None if raw is None else raw.decode(errors="replace")
                 context.client = context.client._replace(client_id=name)
+                if self._broker.quotas.of_clients:
+                    self.use_quotas()
         self._next, self._at, self._end = found, at, end
         return found
 

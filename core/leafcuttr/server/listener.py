@@ -26,12 +26,14 @@ from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.queue import RequestQueue
 from leafcuttr.server.rate import CreationRate
 from leafcuttr.server.reactor import Reactor
+from leafcuttr.server.throttle import LoopShares
 from leafcuttr.server.transport import MakeTransport, PlainTransport, Transport, accept
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
 
 if TYPE_CHECKING:
     from leafcuttr.net.live_certificates import LiveCertificates
+    from leafcuttr.server.address_rates import AddressRates
     from leafcuttr.server.handshakes import Handshakes
     from leafcuttr.server.login.logins import Logins
 
@@ -69,11 +71,14 @@ class Connections:
         self.accepted: dict[str, int] = {}  # by listener
         self.refused: dict[str, int] = {}  # by listener: max.connections.per.ip
         self.certificates: Mapping[str, LiveCertificates] = {}  # by listener with TLS
+        self._address_rates: AddressRates | None = None
         self._handshakes: Handshakes | None = None
         self._logins: Logins | None = None
         self.sessions = Sessions(broker.clock)
         self.pauses = 0  # how often accepting has stopped: max.connections, their rate, or no descriptors
         self.stopping = False
+        self._measure()
+        broker.quotas.on_change(self._quotas_changed)
 
     @property
     def not_admitted(self) -> Counter[str]:
@@ -182,6 +187,8 @@ class Connections:
     ) -> None:
         """Run one connection to its end and close it."""
         try:
+            if self._broker.quotas.of_addresses and not await self._has_turn(transport, listener, host):
+                return
             if not self.stopping and (
                 listener.protocol == "PLAINTEXT" or await self._is_admitted(transport, connection, listener)
             ):
@@ -197,6 +204,26 @@ class Connections:
             connection.close()
             self._ended.set()
             self._ended = trio.Event()
+
+    async def _has_turn(self, transport: Transport, listener: Listener, host: str) -> bool:
+        """Hold a connection of an address that has opened too many."""
+        if self._address_rates is None:
+            from leafcuttr.server.address_rates import AddressRates
+
+            self._address_rates = AddressRates(self._broker)
+        return await self._address_rates.may_serve(transport, listener.name, host)
+
+    def _quotas_changed(self) -> None:
+        self._measure()
+        for connection in self.all:
+            connection.quotas_changed()
+
+    def _measure(self) -> None:
+        """The reactor's rounds, as long as there is a quota of the loop's time."""
+        if not self._broker.quotas.of_loop_time:
+            self.reactor.measuring = None
+        elif self.reactor.measuring is None:
+            self.reactor.measuring = LoopShares()
 
     async def _is_admitted(self, transport: Transport, connection: Connection, listener: Listener) -> bool:
         """TLS and the log-in, as far as the listener has them."""
@@ -260,6 +287,8 @@ class Connections:
     def stop(self) -> None:
         """Take up no connection any more, and end the others after the request at hand."""
         self.stopping = True
+        if self._address_rates is not None:
+            self._address_rates.stop()
         if self._handshakes is not None:
             self._handshakes.stop()
         if self._logins is not None:

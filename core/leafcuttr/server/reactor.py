@@ -31,7 +31,7 @@ import os
 import select
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Final, Protocol
 
@@ -63,11 +63,19 @@ _TICK_S: Final = 0.005
 class Served(Protocol):
     """What the reactor needs of a connection. None of these raises or waits."""
 
-    produce_turn: produce.Turn
-    repeated: RepeatedProduce
-    state: State
-    wakes_at: float
-    """When it is to be checked, in trio's time, if it is parked still; inf if only what it waits for ends that."""
+    @property
+    def produce_turn(self) -> produce.Turn: ...
+
+    @property
+    def repeated(self) -> RepeatedProduce: ...
+
+    @property
+    def state(self) -> State: ...
+
+    @property
+    def wakes_at(self) -> float:
+        """When it is to be checked, in trio's time, if it is parked still; inf if only what it waits for ends that."""
+        ...
 
     @property
     def descriptor(self) -> int:
@@ -77,6 +85,11 @@ class Served(Protocol):
     @property
     def buffered(self) -> int:
         """What its transport has received that the descriptor does not show."""
+        ...
+
+    @property
+    def measured(self) -> "Served":
+        """The same connection so that its time is measured."""
         ...
 
     def receive(self, now_ms: int) -> bool:
@@ -111,6 +124,18 @@ class Served(Protocol):
         """End the connection, without an answer to what it has staged, because of an error in the write of that."""
 
 
+class Measuring(Protocol):
+    """Measures the time of connections (`throttle`)."""
+
+    def measured(self, connections: Sequence[Served]) -> Sequence[Served]:
+        """The same connections, for one round."""
+        ...
+
+    def write(self, connections: Sequence[Served]) -> None:
+        """Write what they have staged."""
+        ...
+
+
 class Reactor:
     """The set of connections that wait for their peers. `times` are those of Produce requests."""
 
@@ -135,6 +160,7 @@ class Reactor:
         self._alarms = Alarms()
         self._alarm = trio.CancelScope()
         self._earliest_alarm = -inf
+        self.measuring: Measuring | None = None
 
     def add(self, connection: Served) -> None:
         """Serve this connection from now on."""
@@ -274,7 +300,7 @@ class Reactor:
                 arrived += self._take_buffered(most - len(arrived), arrived)
             # A round with many that have sent something takes long: then as many others are answered.
             parked = self._take_parked(max(_AWAKENED_AT_ONCE, len(arrived)))
-            repeated = _serve(arrived, now_ms(), since, parked)
+            repeated = self._round(arrived, now_ms(), since, parked)
             now = time.perf_counter()
             if repeated:
                 self._times.add(now - since, repeated)
@@ -288,12 +314,31 @@ class Reactor:
     def serve(self, connection: Served) -> None:
         """Serve this one now, outside the rounds."""
         since = time.perf_counter()
-        repeated = _serve((connection,), self._clock.now_ms(), since)
+        repeated = self._round((connection,), self._clock.now_ms(), since)
         if repeated:
             self._times.add(time.perf_counter() - since, repeated)
 
+    def _round(
+        self, arrived: Sequence[Served], now_ms: int, since: float, parked: Sequence[Served] = ()
+    ) -> int:
+        measuring = self.measuring
+        if measuring is None:
+            return _serve(arrived, now_ms, since, parked)
+        arrived, parked = measuring.measured(arrived), measuring.measured(parked)
+        return _serve(arrived, now_ms, since, parked, measuring.write)
 
-def _serve(arrived: Sequence[Served], now_ms: int, since: float, parked: Sequence[Served] = ()) -> int:
+
+def _write(connections: Sequence[Served]) -> None:
+    produce.write_staged([connection.produce_turn for connection in connections])
+
+
+def _serve(
+    arrived: Sequence[Served],
+    now_ms: int,
+    since: float,
+    parked: Sequence[Served] = (),
+    write: Callable[[Sequence[Served]], None] = _write,
+) -> int:
     """One round; how many of the repeated requests that have arrived, not before `since`, were answered in it."""
     repeated = 0
     repeating: list[Served] = []
@@ -334,7 +379,7 @@ def _serve(arrived: Sequence[Served], now_ms: int, since: float, parked: Sequenc
         for connection in active:
             connection.stage()
         try:
-            produce.write_staged([connection.produce_turn for connection in active])
+            write(active)
         except Exception as error:
             # Not a failed write, which is an answer: what has been written of these is not known.
             for connection in active:

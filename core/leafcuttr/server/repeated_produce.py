@@ -18,9 +18,9 @@ What has to hold:
 - Whatever `Log.stage` raises, the general way will find again, and answer; nothing of that request is staged then. What
   cannot be written at once, or fails to be, is handed to the connection's `Turn`, which waits for it or answers the
   failure.
-- Not learned: acks=0, a transactional id, more than one partition, an internal topic. Never taken: a batch that is
-  transactional or of control records, a frame above LARGEST, or one that `queued.max.request.bytes` counts, one for a
-  topic with record filters or produce validators.
+- Not learned: acks=0, a transactional id, more than one partition, an internal topic, what a client with a quota sends.
+  Never taken: a batch that is transactional or of control records, a frame above LARGEST, or one that
+  `queued.max.request.bytes` counts, one for a topic with record filters or produce validators.
 """
 
 import struct
@@ -207,12 +207,13 @@ class _Learned:
         """With the correlation id of each, in order."""
 
     def holds(self, broker: Broker, context: RequestContext) -> bool:
-        """Whether all that the learned request was judged by is as it was: the client, and all topics and settings,
-        every change of which is counted. A worker thread counts it before the loop learns of it, so the topic and the
-        chain of its log are compared besides; the log of a partition is never another one. A log with a chain must not
-        show it twice what it refuses."""
+        """Whether all that the learned request was judged by is as it was: the client, which has no quota, and all
+        topics and settings, every change of which is counted. A worker thread counts it before the loop learns of it,
+        so the topic and the chain of its log are compared besides; the log of a partition is never another one. A log
+        with a chain must not show it twice what it refuses."""
         return (
-            context.client is self._client
+            context.limits is None
+            and context.client is self._client
             and broker.metadata.changes == self._changes
             and self._topics.get(self._name) is self._partition.topic
             and self.log.chain is None
@@ -284,7 +285,7 @@ def _learn(
     request: ProduceRequest,
 ) -> _Learned | None:
     """What is learned of a request; None if it must not be repeated."""
-    if route.version < _OLDEST:
+    if route.version < _OLDEST or context.limits is not None:
         return None
     if request.transactional_id is not None or request.acks not in (-1, 1):
         return None
@@ -310,7 +311,8 @@ def _learn(
 class Repeating(Protocol):
     """A connection that has just staged repeated requests."""
 
-    repeated: RepeatedProduce
+    @property
+    def repeated(self) -> RepeatedProduce: ...
 
 
 def write_repeated(connections: Iterable[Repeating]) -> None:

@@ -129,6 +129,9 @@ WATCHED: Final = frozenset({State.READING, State.PARKED})
 WAITS: Final = frozenset({State.PARKED, State.WAITING, State.DRAINING_WAITING, State.CLOSING_WAITING})
 """Something else than the peer is waited for: the connection is not idle, whatever does not arrive."""
 
+READS: Final = frozenset({State.READING, State.PARKED, State.WORKING, State.WAITING})
+"""More requests are received, now or once what is waited for is over."""
+
 ENDED: Final = frozenset({State.CLOSING, State.CLOSING_WAITING, State.CLOSED})
 """No request is begun any more."""
 

@@ -27,6 +27,8 @@ from leafcuttr.state.plugged import Plugged
 from leafcuttr.state.producer_ids import ProducerIds
 from leafcuttr.state.security.bearer.sources import KeySources
 from leafcuttr.state.security.delegation_tokens import DelegationTokens
+from leafcuttr.state.security.limits import QuotaWindows
+from leafcuttr.state.security.quotas import Quotas
 from leafcuttr.state.security.users import Users
 from leafcuttr.state.topics import Topics
 from leafcuttr.state.transactions.coordinator import TransactionCoordinator
@@ -79,6 +81,7 @@ class Broker:
     features: Features
     users: Users
     delegation_tokens: DelegationTokens
+    quotas: Quotas
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     fetch_sessions: FetchSessions
@@ -133,6 +136,14 @@ def open_broker(settings: Settings, clock: Clock, *, pressure: WritePressure | N
         features=features,
         users=Users(metadata),
         delegation_tokens=DelegationTokens(metadata, settings, clock),
+        quotas=Quotas(
+            metadata,
+            QuotaWindows(settings.int("quota.window.num"), settings.int("quota.window.size.seconds")),
+            QuotaWindows(
+                settings.int("controller.quota.window.num"),
+                settings.int("controller.quota.window.size.seconds"),
+            ),
+        ),
         groups=groups,
         transactions=TransactionCoordinator(
             settings=settings,

@@ -153,6 +153,10 @@ class FetchSessions:
         session.advance()
         return FetchPlan(tuple(session.partitions.values()), session, incremental=True)
 
+    def close(self, session: FetchSession) -> None:
+        """End one that its client is not told of."""
+        self._close(session.id)
+
     def _update(self, session: FetchSession, specs: Sequence[FetchSpec], forgotten: Iterable[Key]) -> None:
         partitions = session.partitions
         before = len(partitions)

@@ -113,6 +113,15 @@ STEPS: Final[Sequence[Sequence[str]]] = (
             last_ms INTEGER NOT NULL
         ) WITHOUT ROWID""",
     ),
+    (
+        # KIP-546; the entity is JSON, as `state.security.quota_entities` writes it.
+        """CREATE TABLE quotas (
+            entity TEXT NOT NULL,
+            name TEXT NOT NULL,
+            value REAL NOT NULL,
+            PRIMARY KEY (entity, name)
+        ) WITHOUT ROWID""",
+    ),
 )
 
 
@@ -166,6 +175,14 @@ class StoredDelegationToken(NamedTuple):
     issued_ms: int
     expires_ms: int
     last_ms: int
+
+
+class StoredQuota(NamedTuple):
+    """A quota as it is stored."""
+
+    entity: str
+    name: str
+    value: float
 
 
 class MetadataStore:
@@ -363,6 +380,18 @@ class MetadataStore:
         rows = [(token_id,) for token_id in ids]
         with self._writing() as connection:
             connection.executemany("DELETE FROM delegation_tokens WHERE id = ?", rows)
+
+    def quotas(self) -> list[StoredQuota]:
+        """All of them."""
+        with self._reading() as connection:
+            rows = connection.execute("SELECT entity, name, value FROM quotas ORDER BY entity, name")
+            return [StoredQuota(*row) for row in rows]
+
+    def set_quotas(self, stored: Iterable[StoredQuota], removed: Iterable[tuple[str, str]]) -> None:
+        """Set these and remove those, by entity and name; all or none."""
+        with self._writing() as connection:
+            connection.executemany("DELETE FROM quotas WHERE entity = ? AND name = ?", list(removed))
+            connection.executemany("REPLACE INTO quotas VALUES (?, ?, ?)", list(stored))
 
     def secret(self, name: str) -> bytes:
         """32 bytes that only this data directory has, made by chance when they are first wanted."""

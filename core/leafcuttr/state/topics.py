@@ -208,6 +208,11 @@ class Topics:
             self._tell(name)
             return topic
 
+    def partitions_to_be(self, name: str) -> int:
+        """How many partitions `ensure` gives a topic that does not exist."""
+        shape = internal_topic(name, self._settings)
+        return shape.partitions if shape else self._settings.int("num.partitions")
+
     async def ensure(self, name: str) -> Topic:
         """The topic, created if need be as the broker creates topics by itself: with its own defaults.
 
@@ -215,10 +220,9 @@ class Topics:
         """
         while (topic := self.by_name.get(name)) is None:
             shape = internal_topic(name, self._settings)
-            partitions = shape.partitions if shape else self._settings.int("num.partitions")
             # Another task may have created it while this one waited for its turn.
             with contextlib.suppress(TopicAlreadyExists):
-                return await self.create(name, partitions, shape.overrides if shape else {})
+                return await self.create(name, self.partitions_to_be(name), shape.overrides if shape else {})
         return topic
 
     async def delete(self, name: str, *, topic_id: bytes | None = None) -> None:

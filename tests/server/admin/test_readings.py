@@ -14,6 +14,7 @@ import pytest
 import trio
 import trustme
 from prometheus_client.parser import text_string_to_metric_families as parse_text
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from leafcuttr import __version__
 from leafcuttr.errors import ErrorCode
@@ -22,6 +23,7 @@ from leafcuttr.net.live_certificates import LiveCertificates
 from leafcuttr.net.tls_files import TlsFiles
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.events import Join
+from leafcuttr.state.security.quota_entities import entity_of
 from leafcuttr.state.transactions.machine import BUMPS_EPOCHS
 from leafcuttr.wire.messages.metadata import MetadataRequest
 from leafcuttr.wire.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -246,3 +248,23 @@ async def test_log_ins(serve: Serve) -> None:
     }
     assert {name: values[name, "IN"] for name in wanted} == wanted
     assert {values[name, "OPEN"] for name in wanted} == {0}
+
+
+async def test_what_quotas_hold_back(serve: Serve, mock_clock: MockClock) -> None:
+    broker = await serve()
+    await broker.topics.create("t", 1, {})
+    await broker.quotas.alter(
+        {
+            entity_of({"user": None}): {"producer_byte_rate": 1000.0},
+            entity_of({"ip": None}): {"connection_creation_rate": 1.0},
+        }
+    )
+    async with await connect(broker) as peer, await connect(broker):
+        wait_ms = (await peer.ask(produce_request("t", batch(1, size=5000)), 9)).throttle_time_ms
+        await wait_all_tasks_blocked(0.01)
+        values = await Scraper(broker).values()
+    assert values["leafcuttr_throttled_connections",] == 1
+    assert values["leafcuttr_held_connections",] == 1
+    assert values["leafcuttr_throttle_seconds_count", "producer_byte_rate"] == 1
+    said_s = values["leafcuttr_throttle_seconds_sum", "producer_byte_rate"]
+    assert said_s == pytest.approx(wait_ms / 1000, abs=0.001)

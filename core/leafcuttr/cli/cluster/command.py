@@ -184,14 +184,12 @@ def api_versions(target: Target, as_json: bool) -> None:
     """
     from leafcuttr.cli.common.wire_client.cluster import ClusterClient
     from leafcuttr.wire.api import APIS
-    from leafcuttr.wire.client_apis import CLIENT_APIS
 
-    known = {**APIS, **CLIENT_APIS}
     rows = []
     with ClusterClient(target) as cluster:
         for broker in cluster.brokers():
             for key, (first, last) in sorted(cluster.connection(broker).versions.items()):
-                api = known.get(key)
+                api = APIS.get(key)
                 used = None if api is None else min(last, api.max_version)
                 if api is not None and used is not None and used < max(first, api.min_version):
                     used = None

@@ -165,6 +165,14 @@ _number(requests.LONG_POLLS, lambda gathered: len(gathered.broker.delayed_reques
 _number(requests.FETCH_SESSIONS, lambda gathered: len(gathered.broker.fetch_sessions))
 _number(requests.REQUEST_MEMORY, lambda gathered: gathered.connections.memory.used)
 _number(requests.REQUEST_MEMORY_WAITS, lambda gathered: gathered.connections.memory.waits)
+_number(requests.THROTTLED_CONNECTIONS, lambda gathered: gathered.broker.counts.paused)
+_number(requests.HELD_CONNECTIONS, lambda gathered: gathered.broker.counts.held)
+
+
+@_reads(requests.THROTTLE_SECONDS)
+def _throttle_seconds(gathered: Gathered) -> Iterator[Sample]:
+    for quota, times in sorted(gathered.broker.counts.throttled.items()):
+        yield (quota,), times
 
 
 # Groups and transactions

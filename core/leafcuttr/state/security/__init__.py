@@ -1,1 +1,1 @@
-"""Who may log in: users and their credentials. No I/O but that of `state.metadata`."""
+"""Who may log in, and how much a client may have: users and quotas. No I/O but that of `state.metadata`."""
