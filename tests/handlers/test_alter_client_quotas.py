@@ -96,7 +96,7 @@ async def test_nothing_is_changed_by_a_request_that_only_asks(send: Any, broker:
         ({"user": "u"}, [(P, 1.5)], f"{P} cannot be a fractional value."),
         ({"ip": "10.0.0.1"}, [(N, 1.5)], f"{N} cannot be a fractional value."),
         ({"user": "u"}, [(C, 1e19)], f"Proposed value for {C} is too large for a LONG."),
-        ({"ip": "10.0.0.1"}, [(N, 2.0**31)], f"Proposed value for {N} is too large for a INT."),
+        ({"ip": "10.0.0.1"}, [(N, 2.0**31)], f"Proposed value for {N} is too large for an INT."),
     ],
 )
 async def test_what_is_refused(

@@ -110,8 +110,8 @@ def _check_value(name: str, value: float, names: Sequence[str]) -> None:
     largest = LARGEST[name]
     if largest is not None:
         if value > largest:
-            kind = "INT" if name in OF_ADDRESSES else "LONG"
-            raise InvalidRequest(f"Proposed value for {name} is too large for a {kind}.")
+            kind = "an INT" if name in OF_ADDRESSES else "a LONG"
+            raise InvalidRequest(f"Proposed value for {name} is too large for {kind}.")
         if value % 1 > _FRACTION:
             raise InvalidRequest(f"{name} cannot be a fractional value.")
 
