@@ -85,6 +85,7 @@ ALONE = "a follower is refused; there is no other leader to send it to"
 INTERNAL = "an internal setting of Kafka's, given so that nobody waits for its first check of retention"
 OWN_SETTING = "a setting that only LeafCuttr has"
 DEFAULTS = "a default of LeafCuttr's own (data directory, one node), said in the docs"
+SPACE = "Kafka's words lack a space between two of them"
 HASHED = "Kafka keeps these in a hash table and tells them as they come out of it"
 PRODUCED = "responses[].partition_responses[]."
 FETCHED = "responses[].partitions[]."
@@ -190,6 +191,7 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(RAFT, "describe_quorum", "topics[].partitions[].current_voters[].log_end_offset"),
     Allowed(RAFT, "describe_quorum", "topics[].partitions[].current_voters[].last_*_timestamp"),
     Allowed(RAFT, "describe_quorum", "nodes[].listeners[]"),
+    Allowed(SPACE, "alter_client_quotas", "entries[].error_message", "an address and a user"),
 )
 
 
