@@ -60,7 +60,7 @@ async def handle(
         async for entity, values in Pace().over(list(broker.quotas.entries().items()))
         if wanted.fits(entity)
     ]
-    return DescribeClientQuotasResponse(error_code=ErrorCode.NONE, error_message=None, entries=entries)
+    return DescribeClientQuotasResponse(error_code=ErrorCode.NONE, error_message="", entries=entries)
 
 
 def _filter(components: Sequence[ComponentData], strict: bool) -> _Filter:
