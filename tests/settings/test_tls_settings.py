@@ -86,6 +86,15 @@ def test_the_same_path_has_the_file_read_again(serve: Any, ours: Certificates) -
         alter(broker, {"ssl.keystore.location": None})
 
 
+def test_a_file_that_changes_is_read_without_being_told(serve: Any, ours: Certificates) -> None:
+    first, second = ours.issue("127.0.0.1"), ours.issue("second.test", "127.0.0.1")
+    given = {**BOTH, **CHANGES, "lc.tls.reload.interval.ms": "20", "ssl.keystore.location": first.file}
+    with serve(given) as broker:
+        port = port_of(broker)
+        Path(first.file).write_bytes(Path(second.file).read_bytes())
+        until(lambda: "second.test" in seen(shake_hands(port, ours.client())).names, "the new certificate")
+
+
 def test_a_change_outlasts_the_broker(serve: Any, ours: Certificates) -> None:
     first, second = ours.issue("127.0.0.1"), ours.issue("second.test", "127.0.0.1")
     given = {**BOTH, **CHANGES, "ssl.keystore.location": first.file}

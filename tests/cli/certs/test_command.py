@@ -186,7 +186,8 @@ def test_reload(run: Run, tmp_path: Path) -> None:
     ports = [free_port() for _ in range(3)]
     settings = {
         "listeners": "PLAINTEXT://127.0.0.1:{},SSL://127.0.0.1:{},IN://127.0.0.1:{}".format(*ports),
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,IN:SSL",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,IN:SASL_SSL",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
         "ssl.keystore.location": str(path),
         "lc.tls.reload.interval.ms": "0",
         "ssl.allow.dn.changes": "true",
