@@ -5,7 +5,8 @@ the process and reach it wherever it runs. Commands write them with `request`; t
     key     {"flow": name, "request": "reset"}      value   {"to": ..., "at": ms}, a tombstone once it is carried out
 
 `to` is `earliest`, `latest`, a time in ms, or a list of {"topic", "partition", "offset"}. A flow that is not paused
-does not carry a reset out.
+does not carry a reset out, but for one that it was resumed behind: it may not have run meanwhile, or its source was
+away.
 """
 
 from collections.abc import Mapping
@@ -87,6 +88,13 @@ class Requests:
         self._standing = Standing()
         self.paused = False
         self.reset: ResetTo | None = None
+        self._is_resumed = False
+        """Behind the reset."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the flow copies nothing now: it is paused, or has a reset to carry out before it goes on."""
+        return self.paused or (self._is_resumed and self.reset is not None)
 
     def take(self, data: bytes | bytearray | memoryview, position: int) -> bool:
         """The next batches of the topic; whether anything has changed for this flow."""
@@ -94,13 +102,15 @@ class Requests:
         return self.take_all(self._standing.entries)
 
     def take_all(self, entries: Mapping[bytes, bytes]) -> bool:
-        """The last value by each key; whether anything has changed."""
-        before = (self.paused, self.reset)
+        """The last value by each key, in the order of their records; whether anything has changed."""
+        before = (self.paused, self.reset, self._is_resumed)
         state = object_of(entries.get(self._state_key, b"")) or {}
         self.paused = state.get("state") == PAUSED
         asked = object_of(entries.get(self.reset_key, b"")) or {}
         self.reset = _reset_of(asked.get("to"))
-        return before != (self.paused, self.reset)
+        own = [key for key in entries if key in (self._state_key, self.reset_key)]
+        self._is_resumed = own == [self.reset_key, self._state_key] and not self.paused
+        return before != (self.paused, self.reset, self._is_resumed)
 
 
 def _reset_of(to: Any) -> ResetTo | None:

@@ -280,7 +280,8 @@ class Copying:
     async def _apply(self, starts: Starts) -> None:
         progress, plan = self._progress, self._plan
         for partition, offset in starts.offsets.items():
-            progress.start(partition, offset, plan.route(partition.topic).topic)
+            goes = plan.route(partition.topic)
+            progress.start(partition, offset, goes.topic, goes.partition(partition.partition))
             self._waiting.discard(partition)
         for partition, why in starts.waiting.items():
             route = plan.route(partition.topic) if partition.topic in plan.sources else None

@@ -173,7 +173,7 @@ class _Flow:
         """Attempts, until everything is copied."""
         backoff = Backoff()
         while not self._is_complete:
-            if self._requests.paused:
+            if self._requests.holds:
                 self._report.state = FlowState.PAUSED
                 await self._paused()
                 continue

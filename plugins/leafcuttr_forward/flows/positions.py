@@ -139,8 +139,8 @@ async def read_positions(target: "Peer", flow: str, cluster: str) -> dict[TopicP
 
 
 async def read_entries(target: "Peer", partition: TopicPartition) -> dict[bytes, bytes]:
-    """The last value by each key, of all records that stand: neither aborted nor undecided, no tombstones. Raises
-    BrokerError."""
+    """The last value by each key, of all records that stand, in their order: neither aborted nor undecided, no
+    tombstones. Raises BrokerError."""
     from leafcuttr_sdk.broker import EARLIEST, LATEST
 
     first = (await target.offsets({partition: EARLIEST})).get(partition, 0)
@@ -165,7 +165,7 @@ class Standing:
 
     def __init__(self) -> None:
         self.entries: dict[bytes, bytes] = {}
-        """The last value by each key."""
+        """The last value by each key, in the order in which these were written."""
         self._open: dict[int, list[Entry]] = {}
 
     def take(self, data: bytes | bytearray | memoryview, position: int) -> None:
@@ -194,9 +194,8 @@ class Standing:
 
     def _apply(self, entries: Iterable[Entry]) -> None:
         for key, value, _ in entries:
-            if value is None:
-                self.entries.pop(key, None)
-            else:
+            self.entries.pop(key, None)
+            if value is not None:
                 self.entries[key] = value
 
 

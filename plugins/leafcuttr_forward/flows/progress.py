@@ -38,15 +38,18 @@ class Progress:
         self.on_settled: Callable[[], None] = lambda: None
         """Called whenever positions have moved."""
 
-    def start(self, partition: TopicPartition, offset: int, target_topic: str) -> None:
-        """The flow goes on there, whatever its position was."""
+    def start(
+        self, partition: TopicPartition, offset: int, target_topic: str, target_partition: int | None = None
+    ) -> None:
+        """The flow goes on there, whatever its position was. `target_partition` takes all of it; None: keys decide."""
         topic_id = self.topic_ids.get(partition.topic, "")
         position = self.positions.get(partition)
         if position is None or position.offset != offset or position.topic_id != topic_id:
             self.positions[partition] = Position(offset, topic_id=topic_id, source=self._source)
         report = self._report.partitions.setdefault(partition, PartitionReport(target_topic))
-        report.target_topic = target_topic
+        report.target_topic, report.target_partition = target_topic, target_partition
         report.position = offset
+        report.target_offset = self.positions[partition].target_offset
         report.trouble = None
 
     def wait(self, partition: TopicPartition, why: str, target_topic: str) -> None:

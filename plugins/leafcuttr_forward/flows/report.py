@@ -49,6 +49,8 @@ class PartitionReport:
     """One partition of the source."""
 
     target_topic: str
+    target_partition: int | None = None
+    """That takes all of it; None where keys decide, and before it is known."""
     position: int = -1
     """The next offset that is not at the target for good; -1 before it is known."""
     end: int = -1

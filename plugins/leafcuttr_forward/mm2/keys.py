@@ -193,7 +193,7 @@ KEYS: Final = (
         Kind.BOOLEAN,
         "true",
         "Whether translated positions of groups are written to `SOURCE.checkpoints.internal` at the target, where "
-        "`RemoteClusterUtils` and `leafcuttr flows translate` find them.",
+        "`RemoteClusterUtils` finds them.",
     ),
     MirrorKey("emit.checkpoints.interval.seconds", Kind.LONG, "60", "How often, in seconds.", minimum=1),
     MirrorKey(

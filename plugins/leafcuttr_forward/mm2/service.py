@@ -4,7 +4,7 @@ Each flow runs by itself (`flows.flow.run_flow`), and so do heartbeats, offset s
 one of them is a line of health or of the log, and ends no other. The service ends with the broker only.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -150,12 +150,9 @@ class MirrorService:
         names = (f"{plan.source}->{plan.target}", f"{plan.target}->{plan.source}")
         flows = [reports[name] for name in names if name in reports]
 
-        def silent() -> bool:
-            """All flows between the two are another process's: so are the heartbeats."""
-            return bool(flows) and all(flow.state is FlowState.STANDING_BY for flow in flows)
-
         try:
             async with self._cluster(plan.target, plan.properties, None) as peer:
+                silent = partial(run_elsewhere, flows)
                 attempt = partial(
                     beat, plan, peer, clock=self._broker.clock, logger=self._logger, silent=silent
                 )
@@ -195,3 +192,9 @@ class MirrorService:
             except BrokerError as error:
                 report.state, report.trouble = FlowState.WAITING, line_of(error)
             await trio.sleep(backoff.next_s())
+
+
+def run_elsewhere(flows: Sequence[FlowReport]) -> bool:
+    """Whether all flows between two clusters are another process's: so are the heartbeats then. Of a pair without flows
+    each process writes them."""
+    return bool(flows) and all(flow.state is FlowState.STANDING_BY for flow in flows)

@@ -43,12 +43,16 @@ def flow_details(report: "FlowReport", now_ms: int) -> dict[str, Any]:
 
 
 def partition_row(source: "TopicPartition", report: "PartitionReport", now_ms: int) -> dict[str, Any]:
-    """One partition of the source, with the offsets on both sides: null where one is not known yet."""
+    """One partition of the source, with the offsets on both sides: null where one is not known yet. `target_partition`
+    is null where keys decide, `target_partitions` are those that this process has written to."""
     return {
         "topic": source.topic,
         "partition": source.partition,
         "target_topic": report.target_topic,
-        "target_partitions": sorted(each.partition for each in report.written_to),
+        "target_partition": report.target_partition,
+        "target_partitions": sorted(
+            each.partition for each in report.written_to if each.topic == report.target_topic
+        ),
         "position": _known(report.position),
         "end": _known(report.end),
         "target_offset": _known(report.target_offset),

@@ -62,11 +62,10 @@ async def translate_group(
 async def _translate(
     source: "Peer", target: "Peer", ours: TopicPartition, offset: int, row: Mapping[str, Any]
 ) -> Translated:
-    partitions = row["target_partitions"]
-    number = partitions[0] if len(partitions) == 1 else ours.partition
-    theirs = TopicPartition(row["target_topic"], number)
-    if len(partitions) > 1:
-        return Translated(ours, offset, theirs, None, "its records went to several partitions")
+    number = row["target_partition"]
+    theirs = TopicPartition(row["target_topic"], ours.partition if number is None else number)
+    if number is None:
+        return Translated(ours, offset, theirs, None, "its records go to several partitions, by their keys")
     position, behind_last = row["position"], row["target_offset"]
     if position is not None and offset >= position and behind_last is not None:
         how = "behind the last copied record"

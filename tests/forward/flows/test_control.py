@@ -16,7 +16,7 @@ from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.api import ApiKey
 from leafcuttr.wire.messages.join_group import JoinGroupResponse
 from leafcuttr_forward.flows import control, flow
-from leafcuttr_forward.flows.positions import read_entries
+from leafcuttr_forward.flows.positions import batch_of, read_entries
 from leafcuttr_forward.flows.report import FlowState
 from leafcuttr_sdk.peers import Peer
 from leafcuttr_sdk.types import TopicPartition
@@ -100,6 +100,57 @@ async def test_a_flow_that_runs_is_not_reset_until_it_is_paused(tmp_path: Path) 
             assert len(await contents(ends.target, "orders")) == 25
             await control.pause(ends.target, "f", 2)
             await eventually(lambda: report.partitions[PARTITION].position == 0, "it is reset")
+
+
+async def test_a_flow_that_did_not_run_when_it_was_reset_and_resumed_goes_on_from_there(
+    tmp_path: Path,
+) -> None:
+    async with two_clusters(tmp_path) as ends:
+        await ends.source.create_topic("orders", partitions=1)
+        records = numbered(10)
+        await fill(ends.source, "orders", records)
+        async with flowing(flow_of("orders"), ends.source, ends.target) as report:
+            await until_position(report, PARTITION, 10)
+        await control.pause(ends.target, "f", 1)
+        await control.reset(ends.target, "f", {PARTITION: 6}, 2)
+        await control.resume(ends.target, "f", 3)
+        async with flowing(flow_of("orders"), ends.source, ends.target) as report:
+            await until_state(report, FlowState.RUNNING)
+            assert await is_reset(ends.target)
+            await until_position(report, PARTITION, 10)
+        assert await contents(ends.target, "orders") == [*records, *records[6:]]
+
+
+@pytest.mark.parametrize(
+    ("said", "holds"),
+    [
+        (["paused"], True),
+        (["running"], False),
+        (["reset"], False),
+        (["paused", "reset"], True),
+        (["paused", "reset", "running"], True),
+        (["paused", "reset", "running", "done"], False),
+        (["paused", "reset", "reset", "running"], True),
+        (["reset", "paused", "running"], True),
+        (["paused", "running", "reset"], False),
+        (["paused", "reset", "running", "reset"], False),
+    ],
+    ids=str,
+)
+def test_when_a_flow_copies_nothing(said: list[str], holds: bool) -> None:
+    """In whichever pieces the records come, and whatever compaction has left of them."""
+    requests = control.Requests("f")
+    keys = {"reset": requests.reset_key, "done": requests.reset_key}
+    state = b'{"flow":"f","request":"state"}'
+    values = {"reset": b'{"to":"earliest"}', "done": None}
+    written = [(keys.get(one, state), values.get(one, b'{"state":"%s"}' % one.encode())) for one in said]
+    data = b"".join(bytes(batch_of({key: value}, 1)) for key, value in written)
+    requests.take(data, 0)
+    assert requests.holds is holds
+    pieces = control.Requests("f")
+    for key, value in written:
+        pieces.take(bytes(batch_of({key: value}, 1)), 0)
+    assert pieces.holds is holds
 
 
 async def test_a_second_process_stands_by(tmp_path: Path) -> None:

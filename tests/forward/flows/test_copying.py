@@ -216,7 +216,8 @@ async def test_fewer_partitions_get_records_by_their_keys(tmp_path: Path) -> Non
         records = [numbered(40, first=100 * number) for number in range(5)]
         for number, some in enumerate(records):
             await fill(ends.source, "orders", some, number)
-        await copy_all(spec, ends.source, ends.target)
+        report = await copy_all(spec, ends.source, ends.target)
+        assert {each.target_partition for each in report.partitions.values()} == {None}
         for number in range(2):
             found = await contents(ends.target, "orders", number)
             wanted = [[one for one in some if partition_of(one.key or b"", 2) == number] for some in records]

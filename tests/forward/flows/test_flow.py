@@ -38,6 +38,7 @@ async def test_everything_is_copied_in_its_order(tmp_path: Path, guarantee: Guar
             assert await contents(ends.target, "orders", number) == some
             copied = report.partitions[TopicPartition("orders", number)]
             assert (copied.position, copied.written_records, copied.lag) == (200, 200, 0)
+            assert (copied.target_topic, copied.target_partition) == ("orders", number)
 
 
 @BOTH

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leafcuttr_forward.flows.making import Maker, Piece, Portion
+from leafcuttr_forward.flows.positions import Position
 from leafcuttr_forward.flows.progress import AppendedPortion, Progress
 from leafcuttr_forward.flows.report import FlowReport, Written
 from leafcuttr_forward.flows.routes import Route
@@ -92,6 +93,17 @@ def test_where_a_dead_letter_went_says_nothing_of_the_flow_s_own_topic() -> None
     unknown = AppendedPortion(Portion(PARTITION, 13, 14, pieces=[own]), [at(-1, 1)])
     progress.settle([unknown])
     assert progress.positions[PARTITION].target_offset == report.partitions[PARTITION].target_offset == -1
+
+
+def test_offsets_at_the_target_are_known_after_a_restart() -> None:
+    report = FlowReport("f")
+    stored = {PARTITION: Position(12, source="c", target_offset=110)}
+    progress = Progress("f", "c", "c", stored, report)
+    progress.start(PARTITION, 12, "copy", 3)
+    found = report.partitions[PARTITION]
+    assert (found.target_topic, found.target_partition, found.target_offset) == ("copy", 3, 110)
+    progress.start(PARTITION, 5, "copy", 3)
+    assert found.target_offset == -1, "it begins elsewhere"
 
 
 def at(base: int, count: int) -> Appended:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import leafcuttr_forward
-from forward.clusters import create, produce
+from forward.clusters import create, produce, read
+from forward.mm2.test_service import commit
 from leafcuttr_sdk.testing import run_command
 from support.broker_process import BrokerProcess, running_broker
 from support.live_broker import LiveBroker
@@ -58,6 +59,15 @@ def test_what_a_broker_that_forwards_shows(tmp_path: Path, hub: LiveBroker) -> N
         assert f"flow: {name}\nstate: running\nsource: this broker\n" in described.out
         listed = run_command(FLOWS, "list", "--json", *admin, plugin=leafcuttr_forward)
         assert name in [each["flow"] for each in json.loads(listed.out)]
+        lag = json.loads(run_command(FLOWS, "lag", name, "--json", *admin, plugin=leafcuttr_forward).out)
+        rows = {each["topic"]: (each["position"], each["end"], each["lag_records"]) for each in lag}
+        assert rows["orders"] == (10, 10, 0)
+        # The group is one of this broker, whose address --bootstrap-server has.
+        commit(here, "billing", "orders", 4)
+        words = ("translate", "billing", "--json")
+        (moved,) = json.loads(run_command(FLOWS, *words, *admin, plugin=leafcuttr_forward).out)
+        there = {each.value(): each.offset() for each in read(hub.address, "edge.orders")}
+        assert (moved["target_topic"], moved["target_offset"]) == ("edge.orders", there[b"4"])
         metrics = get(broker, "/metrics")
         labels = f'{{flow="{name}",partition="0",topic="orders"}}'
         assert f"leafcuttr_forward_written_records_total{labels} 10.0" in metrics

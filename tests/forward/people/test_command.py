@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import pytest
 import trio
 
 import leafcuttr_forward
-from forward.clusters import create, produce, until, values
+from forward.clusters import create, produce, read, until, values
 from forward.conftest import MakeRun, started
 from leafcuttr_forward.flows.report import FlowState
 from leafcuttr_forward.people.command.asking import complete_flows
 from leafcuttr_forward.relay.running import Run
 from leafcuttr_forward.relay.spec import RelayOptions
+from leafcuttr_sdk.filters import DeadLetter
 from leafcuttr_sdk.testing import check_command, run_command
 from leafcuttr_sdk.testing.commands import CommandResult
+from support import librdkafka
 from support.live_broker import LiveBroker
 from support.waiting import free_port
 
@@ -49,6 +54,16 @@ def topics(edge: LiveBroker) -> tuple[str, str]:
     for partition in (0, 1):
         produce(edge.address, source, [f"{partition}:{each}" for each in range(10)], partition)
     return source, f"flown-{number}"
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """In another time zone."""
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "Asia/Kolkata")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 def test_it_keeps_the_contract_of_commands() -> None:
@@ -127,6 +142,45 @@ async def test_pause_resume_and_reset(
     assert values(hub.address, target, 1) == [f"1:{each}" for each in range(10)]
 
 
+@pytest.mark.parametrize(
+    ("word", "again"),
+    [
+        (("--to-earliest",), ["before", "after", "last"]),
+        (("--to-latest",), []),
+        (("--to-datetime", "2026-11-20T10:00:00"), ["after", "last"]),
+        (("--to-datetime", "2026-11-20T12:00:00.001+02:00"), ["last"]),
+    ],
+    ids=str,
+)
+async def test_where_a_flow_is_reset_to(
+    word: tuple[str, ...],
+    again: list[str],
+    make_run: MakeRun,
+    edge: LiveBroker,
+    hub: LiveBroker,
+    elsewhere: None,
+) -> None:
+    """A moment without a time zone is one of UTC, wherever the command runs."""
+    name = f"timed-{next(_NUMBERS)}"
+    moment = 1_795_168_800_000  # 2026-11-20T10:00:00Z
+    for cluster in (edge, hub):
+        await trio.to_thread.run_sync(partial(create, cluster.address, name, retention_ms="-1"))
+    for value, timestamp in (("before", moment - 1), ("after", moment), ("last", moment + 1)):
+        await trio.to_thread.run_sync(
+            partial(librdkafka.send, edge.address, name, [value.encode()], timestamp=timestamp)
+        )
+    async with started(make_run([edge.address], hub.address, {name: name})) as run:
+        await until(lambda: run.counters.total == 3, "all is copied")
+        assert (await at(hub, "pause", run.report.name)).status == 0
+        await until(lambda: run.report.state is FlowState.PAUSED, "it is paused")
+        assert (await at(hub, "reset", run.report.name, *word)).status == 0
+        assert (await at(hub, "resume", run.report.name)).status == 0
+        await until(lambda: run.report.state is FlowState.RUNNING, "it goes on")
+        await trio.to_thread.run_sync(produce, edge.address, name, ["new"])
+        await until(lambda: run.counters.total == 3 + len(again) + 1, "what it was reset to is copied")
+    assert values(hub.address, name) == ["before", "after", "last", *again, "new"]
+
+
 async def test_a_paused_flow_is_paused_after_a_restart(
     make_run: MakeRun, edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str]
 ) -> None:
@@ -173,18 +227,12 @@ async def test_offsets_of_a_group_at_the_target(
     await trio.to_thread.run_sync(produce, hub.address, target, ["before", "and", "after"])
     from confluent_kafka import Consumer, TopicPartition
 
-    def commit(group: str, *offsets: int) -> None:
-        consumer = Consumer({"bootstrap.servers": edge.address, "group.id": group})
-        places = [TopicPartition(source, number, offset) for number, offset in enumerate(offsets)]
-        consumer.commit(offsets=places, asynchronous=False)
-        consumer.close()
-
     run = make_run(
         [edge.address], hub.address, dict([topics]), options=RelayOptions(start="earliest", name="translated")
     )
     async with started(run):
         await until(lambda: run.counters.total == 20, "all is copied")
-        await trio.to_thread.run_sync(commit, "billing", 4, 10)
+        await trio.to_thread.run_sync(commit, edge, "billing", source, 4, 10)
         words = ("translate", "billing", "--flow", "translated")
         found = json.loads((await of(run, *words, "--json")).out)
         assert [(each["partition"], each["offset"], each["target_topic"]) for each in found] == [
@@ -215,6 +263,47 @@ async def test_offsets_of_a_group_at_the_target(
         f"0:{each}" for each in range(4, 10)
     ]
     assert await trio.to_thread.run_sync(read_from, 1, found[1]["target_offset"]) == []
+
+
+async def test_offsets_of_a_group_after_a_restart_and_with_dead_letters(
+    make_run: MakeRun, edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str]
+) -> None:
+    """Everything goes to one partition; then a process runs that has copied nothing but a record that is set aside."""
+    source, target = topics
+    await trio.to_thread.run_sync(create, hub.address, target, 3)
+
+    def judge(topic: str) -> Any:
+        return lambda records: [DeadLetter("bad") if one.value == b"bad" else one for one in records]
+
+    def run_again() -> Run:
+        options = RelayOptions(name=f"again-{target}", dead_letter_topic=f"{target}-dead")
+        topics = {source: f"{target}:2"}
+        return make_run([edge.address], hub.address, topics, options=options, judge=judge)
+
+    async with started(run := run_again()):
+        await until(lambda: run.counters.total == 20, "all is copied")
+    await trio.to_thread.run_sync(produce, edge.address, source, ["bad"], 1)
+    await trio.to_thread.run_sync(commit, edge, "restarted", source, 4, 11)
+    async with started(run := run_again()):
+        await until(
+            lambda: sum(each.dead_letters for each in run.report.partitions.values()) == 1, "a letter"
+        )
+        found = json.loads((await of(run, "translate", "restarted", "--json")).out)
+        lag = json.loads((await of(run, "lag", "--json")).out)
+    assert [(each["target_topic"], each["target_partition"]) for each in found] == [(target, 2)] * 2
+    assert [each["how"] for each in found] == ["the same record", "behind the last copied record"]
+    where = {each.value().decode(): each.offset() for each in read(hub.address, target, [2])}
+    assert [each["target_offset"] for each in found] == [where["0:4"], where["1:9"] + 1]
+    assert [each["target_offset"] for each in lag] == [where["0:9"] + 1, where["1:9"] + 1]
+
+
+def commit(edge: LiveBroker, group: str, topic: str, *offsets: int) -> None:
+    from confluent_kafka import Consumer
+    from confluent_kafka import TopicPartition as At
+
+    consumer = Consumer({"bootstrap.servers": edge.address, "group.id": group})
+    consumer.commit(offsets=[At(topic, at, one) for at, one in enumerate(offsets)], asynchronous=False)
+    consumer.close()
 
 
 # Completion

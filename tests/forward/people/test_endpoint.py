@@ -26,6 +26,7 @@ def report(name: str = "relay-edge") -> FlowReport:
     made = FlowReport(name, FlowState.RUNNING, source="edge:9092", target="hub:9092", exactly_once=True)
     made.partitions[TopicPartition("orders", 0)] = PartitionReport(
         "copy",
+        target_partition=0,
         position=7,
         end=10,
         timestamp=NOW - 2500,
@@ -34,10 +35,13 @@ def report(name: str = "relay-edge") -> FlowReport:
         written_records=7,
         written_bytes=700,
         dropped_records=1,
-        written_to={TopicPartition("copy", 0): 7},
+        dead_letters=2,
+        lost_records=4,
+        written_to={TopicPartition("copy", 0): 7, TopicPartition("dead", 3): 1},
     )
     made.partitions[TopicPartition("orders", 1)] = PartitionReport("copy")
     made.events["truncated"] = 2
+    made.restarts, made.switches, made.transactions, made.buffered_bytes = 3, 5, 6, 7000
     return made
 
 
@@ -73,20 +77,17 @@ def test_flows_and_one_flow() -> None:
         "read": 8,
         "written": 7,
         "dropped": 1,
-        "dead_letters": 0,
-        "lost": 0,
+        "dead_letters": 2,
+        "lost": 4,
         "lag_records": 3,
         "lag_seconds": 2.5,
         "trouble": None,
     }
     found = json.loads(body(made, "/plugins/forward/flows/relay%2Dedge"))
     first, second = found["topics"]
-    assert (first["position"], first["end"], first["target_offset"], first["target_partitions"]) == (
-        7,
-        10,
-        9,
-        [0],
-    )
+    assert (first["position"], first["end"], first["target_offset"]) == (7, 10, 9)
+    assert (first["target_partition"], first["target_partitions"]) == (0, [0])
+    assert (second["target_partition"], second["target_partitions"]) == (None, [])
     assert (first["lag_records"], first["lag_seconds"], first["written_bytes"]) == (3, 2.5, 700)
     assert (second["position"], second["end"], second["lag_records"]) == (None, None, 0)
     assert found["events"] == {"truncated": 2}
@@ -123,6 +124,12 @@ def test_metrics_as_text() -> None:
         'leafcuttr_forward_dropped_records_total{flow="relay-edge",partition="0",topic="orders"} 1.0',
         'leafcuttr_forward_lag_records{flow="relay-edge",partition="0",topic="orders"} 3.0',
         'leafcuttr_forward_lag_seconds{flow="relay-edge",partition="0",topic="orders"} 2.5',
+        'leafcuttr_forward_dead_letters_total{flow="relay-edge",partition="0",topic="orders"} 2.0',
+        'leafcuttr_forward_lost_records_total{flow="relay-edge",partition="0",topic="orders"} 4.0',
+        'leafcuttr_forward_restarts_total{flow="relay-edge"} 3.0',
+        'leafcuttr_forward_switches_total{flow="relay-edge"} 5.0',
+        'leafcuttr_forward_transactions_total{flow="relay-edge"} 6.0',
+        'leafcuttr_forward_buffered_bytes{flow="relay-edge"} 7000.0',
         'leafcuttr_forward_up{flow="relay-edge"} 1.0',
         'leafcuttr_forward_state{flow="relay-edge",state="running"} 1.0',
         'leafcuttr_forward_state{flow="relay-edge",state="paused"} 0.0',
