@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import leafcuttr_filters as plugin
 from leafcuttr_filters.definitions.table import TYPES, FilterType
-from leafcuttr_sdk import DROP, DeadLetter, PluginError, RecordFilterSpec
+from leafcuttr_sdk import DROP, DeadLetter, PluginError, Record, RecordFilterSpec
 from leafcuttr_sdk.testing import check_record_filter, fixed_settings
 from support.making_filters import NOW, made, of
 
@@ -43,6 +44,54 @@ def test_what_cannot_be_handled_is_dropped_set_aside_or_raised() -> None:
     assert made("flatten").filter(record) == DeadLetter("flatten: it is no JSON")
     with pytest.raises(PluginError, match="flatten: it is no JSON"):
         made("flatten on.error=fail").filter(record)
+
+
+CANNOT = {
+    "dedupe": ("dedupe by=field field=a", of(b"no json")),
+    "extract": ("extract field=a", of(b"no json")),
+    "insert": ("insert static.field=a static.value=x", of([1])),
+    "replace": ("replace include=a", of(b"no json")),
+    "mask": ("mask fields=a", of(b"no json")),
+    "hash": ("hash fields=a", of(b"no json")),
+    "flatten": ("flatten", of(b"no json")),
+    "cast": ("cast spec=a:int8", of({"a": "x"})),
+    "timestamp": ("timestamp field=a target.type=unix format=yyyy", of({"a": "x"})),
+    "route": ("route topic.format=${topic}-${timestamp}", of({}, timestamp=-1)),
+    "headers": ("headers fields=a headers=h", of(b"no json")),
+    "python": ("python path={file}:raises", of({})),
+}
+"""A definition of each type, and a record that it cannot handle."""
+ALWAYS = {"allow", "deny", "tombstones", "sample", "rate", "age"}
+"""These have a verdict on every record."""
+
+
+def test_every_type_is_one_that_may_fail_or_one_that_does_not() -> None:
+    assert {*CANNOT, *ALWAYS} == {one.name for one in TYPES} and not ALWAYS & CANNOT.keys()
+
+
+@pytest.mark.parametrize("kind", CANNOT)
+@pytest.mark.parametrize("policy", ["drop", "dead-letter", "fail"])
+def test_the_policy_counts_for_every_type(kind: str, policy: str, tmp_path: Path) -> None:
+    text, record = CANNOT[kind]
+    file = tmp_path / "raising.py"
+    file.write_text("def raises(value):\n    raise ValueError('not this one')\n")
+    text = text.replace("{file}", str(file))
+    judge = made(f"{text} on.error={policy}").filter
+    if policy == "drop":
+        assert judge(record) is DROP
+    elif policy == "dead-letter":
+        verdict = judge(record)
+        assert isinstance(verdict, DeadLetter) and verdict.reason.startswith(f"{kind}: ")
+    else:
+        with pytest.raises(PluginError, match=f"^{kind}: "):
+            judge(record)
+
+
+@pytest.mark.parametrize("kind", [one for one in TYPES if one.name in ALWAYS], ids=lambda one: one.name)
+def test_these_fail_with_no_record(kind: FilterType) -> None:
+    for value in (b"no json", b"\xff", None, [1], {"level": {}, "order": [], "country": None}):
+        verdict: Any = made(f"{kind.example} on.error=fail").filter(of(value, b"\xff"))
+        assert isinstance(verdict, Record) or verdict is DROP
 
 
 def test_deep_json_is_an_error_and_not_the_end() -> None:

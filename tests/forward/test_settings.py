@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from leafcuttr.cli.config.command import command
 from leafcuttr.plugins.catalogue import examine_all
 from leafcuttr.plugins.loaded import PluginState
+
+SAMPLE = (Path(__file__).parent / "mm2" / "edge-to-hub.properties").read_text()
 
 
 @pytest.mark.setting("lc.topic.forward.config")
@@ -53,3 +57,24 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     _, findings, _ = examine_all(None, {}, [f"lc.topic.forward.config={tmp_path / 'none'}"])
     (finding,) = findings
     assert finding.line == f"{tmp_path}/none: No such file or directory; allowed is a file of MirrorMaker 2"
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "lines"),
+    [
+        (SAMPLE, 0, ["note:    {file}:6: key.converter="]),
+        (SAMPLE.replace("replication.factor = 1", "replication.factor = one"), 1, ["error:   {file}:8: "]),
+    ],
+    ids=["right", "wrong"],
+)
+def test_config_check_reads_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, status: int, lines: list[str]
+) -> None:
+    monkeypatch.delenv("KAFKA_LC_TOPIC_FORWARD_CONFIG", raising=False)
+    file, server = tmp_path / "mirror.properties", tmp_path / "server.properties"
+    file.write_text(text)
+    server.write_text(f"lc.topic.forward.config={file}\n")
+    done = CliRunner().invoke(command, ["check", str(server)])
+    assert done.exit_code == status, done.output
+    for line in lines:
+        assert line.replace("{file}", str(file)) in done.output

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from forward.flows.test_copying import LATE, NO_SYNC, with_bad_records
 from leafcuttr_forward.flows import points
 from leafcuttr_forward.flows.report import FlowReport
 from leafcuttr_forward.flows.spec import Guarantee
@@ -55,7 +56,7 @@ def is_complete_with_repetitions(found: Sequence[Seen], wanted: Sequence[Seen]) 
 
 
 def test_every_point_has_a_case() -> None:
-    assert {point for _, point in CASES} == points.POINTS - {"dead-letter-begun"}
+    assert {point for _, point in CASES} == points.POINTS - {"dead-letter-begun"}, "that one has its own test"
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -94,3 +95,35 @@ async def test_an_end_loses_and_doubles_nothing(
                 assert found == some
             else:
                 assert is_complete_with_repetitions(found, some)
+
+
+@pytest.mark.parametrize(
+    "guarantee", [Guarantee.EXACTLY_ONCE, pytest.param(Guarantee.AT_LEAST_ONCE, marks=pytest.mark.long)]
+)
+async def test_an_end_before_a_dead_letter_loses_and_doubles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guarantee: Guarantee
+) -> None:
+    spec = flow_of(
+        "orders", guarantee=guarantee, stop_at_end=True, dead_letter_topic="dead", creation=NO_SYNC
+    )
+    async with two_clusters(tmp_path) as ends:
+        records = await with_bad_records(ends, [10, 33])
+        await ends.target.create_topic(
+            "dead", partitions=1, configs={"message.timestamp.after.max.ms": str(1 << 60)}
+        )
+        for number in (1, 2):
+            ending = Ending("dead-letter-begun", number)
+            monkeypatch.setattr(points, "watch", ending)
+            with ending.scope:
+                await copy_all(spec, ends.source, ends.target)
+            assert ending.reached
+        monkeypatch.setattr(points, "watch", None)
+        await copy_all(spec, ends.source, ends.target)
+        wanted = [one for one in records if one.timestamp != LATE]
+        found = await contents(ends.target, "orders")
+        letters = [one.key for one in await contents(ends.target, "dead")]
+        if guarantee is Guarantee.EXACTLY_ONCE:
+            assert (found, letters) == (wanted, [b"k10", b"k33"])
+        else:
+            assert is_complete_with_repetitions(found, wanted)
+            assert [*dict.fromkeys(letters)] == [b"k10", b"k33"]

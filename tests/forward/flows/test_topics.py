@@ -131,11 +131,14 @@ async def test_one_that_is_missing_and_not_to_be_created_is_said(tmp_path: Path)
         assert "orders" not in report.notes
 
 
-async def test_a_replication_factor_is_lowered_to_the_brokers_there_are(tmp_path: Path) -> None:
+async def test_a_replication_factor_is_lowered_to_the_brokers_there_are(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async with two_clusters(tmp_path) as ends:
         await ends.source.create_topic("orders", partitions=1)
         plan, _ = await planned(flow_of("orders", creation=TopicCreation(replication_factor=2)), ends)
         assert plan.partitions == [TopicPartition("orders", 0)]
+    assert "flow f: the target has 1 brokers: topics get that many replicas, not 2" in caplog.text
 
 
 async def test_a_name_that_the_target_refuses_is_that_topics_trouble(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from leafcuttr_forward.relay.running import Run
 from leafcuttr_sdk.testing import check_command, run_command
 from leafcuttr_sdk.testing.commands import CommandResult
 from support.live_broker import LiveBroker
+from support.secured_broker import secured_broker
 
 _NUMBERS = itertools.count(1)
 MIRROR = next(each for each in leafcuttr_forward.leafcuttr_register_cli_commands() if each.name == "mirror")
@@ -51,6 +53,26 @@ def test_a_topic_to_a_topic_of_another_cluster(edge: LiveBroker, hub: LiveBroker
     found = json.loads(done.out)
     assert (found["status"], found["read"], found["written"]) == (0, 60, 60)
     whole(hub.address, f"{topic}-copy")
+
+
+def test_files_of_clients_say_how_each_end_is_reached(tmp_path: Path) -> None:
+    """As `kafka-topics.sh --command-config` has them: the source with TLS, both with a password."""
+    with secured_broker(tmp_path / "secured") as broker:
+        create(broker.addresses["PLAINTEXT"], "kept")
+        produce(broker.addresses["PLAINTEXT"], "kept", ["a", "b"])
+        words: list[str] = []
+        for end, listener, mechanism in (
+            ("source", "SASL_SSL", "SCRAM-SHA-256"),
+            ("target", "SASL_PLAINTEXT", "SCRAM-SHA-512"),
+        ):
+            file = tmp_path / f"{end}.properties"
+            given = broker.client(listener, mechanism)
+            file.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
+            words += [f"--{end}-config", str(file)]
+        source, target = broker.addresses["SASL_SSL"], broker.addresses["SASL_PLAINTEXT"]
+        done = mirror(f"{source}/kept", f"{target}/copy", "--stop-at-end", *words)
+        assert done.status == 0, done.err
+        assert values(broker.addresses["PLAINTEXT"], "copy") == ["a", "b"]
 
 
 def test_a_topic_to_another_one_of_the_same_cluster(edge: LiveBroker, topic: str) -> None:

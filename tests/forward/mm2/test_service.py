@@ -13,12 +13,15 @@ from typing import Any
 
 import pytest
 
+from leafcuttr_forward.flows.report import FlowReport, FlowState
 from leafcuttr_forward.mm2.policy import IDENTITY_POLICY
 from leafcuttr_forward.mm2.records import Checkpoint, Heartbeat, OffsetSync
+from leafcuttr_forward.mm2.service import run_elsewhere
 from leafcuttr_sdk.types import TopicPartition
 from support import librdkafka
 from support.broker_process import BrokerProcess, running_broker
 from support.pages import DOCS
+from support.secured_broker import secured_broker
 from support.waiting import free_port, until
 
 SAMPLE = Path(__file__).with_name("edge-to-hub.properties")
@@ -263,6 +266,17 @@ def test_the_second_of_two_processes_stands_by(tmp_path: Path) -> None:
                 assert values(target.address, "here.work", COUNT + 1) == [*VALUES, "x"]
 
 
+def test_heartbeats_are_of_the_process_that_has_a_flow() -> None:
+    other, own = (FlowReport("f", state) for state in (FlowState.STANDING_BY, FlowState.WAITING))
+    assert [run_elsewhere(flows) for flows in ([other], [other, other], [other, own], [own], [])] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
 def test_a_file_that_is_half_right_ends_the_start(tmp_path: Path) -> None:
     both = f"{MIRROR}there->here.enabled = true\nreplication.policy.class = {IDENTITY_POLICY}\n"
     with (
@@ -319,6 +333,18 @@ def test_settings_of_a_client_that_cannot_be_used_end_the_start(tmp_path: Path) 
         forwarding(tmp_path, text, topics={}, there="127.0.0.1:1"),
     ):
         pass
+
+
+def test_a_cluster_with_tls_and_a_password(tmp_path: Path) -> None:
+    with secured_broker(tmp_path / "there") as there:
+        given = there.client("SASL_SSL", "SCRAM-SHA-512")
+        more = "".join(
+            f"there.{name} = {value}\n" for name, value in given.items() if name != "bootstrap.servers"
+        )
+        text, address = MIRROR + more, there.addresses["SASL_SSL"]
+        with forwarding(tmp_path / "here", text, topics={"work": 1}, there=address) as here:
+            assert values(there.addresses["PLAINTEXT"], "here.work", COUNT) == VALUES
+            assert flows(here)["here->there"]["guarantee"] == "exactly once"
 
 
 def test_this_broker_by_another_address_is_taken_in_process(tmp_path: Path, hub: BrokerProcess) -> None:

@@ -134,6 +134,28 @@ def test_a_dry_run_copies_and_creates_nothing(
     assert relay("--dry-run").out.splitlines()[1].split()[4:] == ["10", "10", "0", "position"]
 
 
+def test_a_dry_run_says_why_it_begins_there(
+    folder: Path, relay: Relay, edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str]
+) -> None:
+    (folder / "config.toml").write_text(text_of(edge, hub, f'{topics[0]} = "{topics[1]}"'))
+    latest = relay("--dry-run", "--start", "latest")
+    assert latest.out.splitlines()[1].split()[4:] == ["10", "10", "0", "latest"]
+    # As kaf-relay leaves it: each record at its own offset.
+    create(hub.address, topics[1])
+    produce(hub.address, topics[1], [str(each) for each in range(4)])
+    assert relay("--dry-run").out.splitlines()[1].split()[4:] == [
+        "4",
+        "10",
+        "6",
+        "end",
+        "of",
+        "the",
+        "target",
+    ]
+    earliest = relay("--dry-run", "--start", "earliest")
+    assert earliest.out.splitlines()[1].split()[4:] == ["0", "10", "10", "earliest"]
+
+
 def test_every_fault_is_a_line(folder: Path, relay: Relay) -> None:
     (folder / "config.toml").write_text('[topics]\na = "b:c"\n[app]\nlog_level = "loud"\n')
     done = relay()

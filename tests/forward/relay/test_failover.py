@@ -40,8 +40,11 @@ def topic() -> str:
     return f"topic-{next(_NUMBERS)}"
 
 
-def relay(make_run: MakeRun, found: list[Node], hub: LiveBroker, topic: str, pool: str = POOL) -> Run:
-    return make_run([each.address for each in found], hub.address, {topic: topic}, pool=pool, mode="failover")
+def relay(
+    make_run: MakeRun, found: list[Node], hub: LiveBroker, topic: str, pool: str = POOL, **more: str
+) -> Run:
+    addresses = [each.address for each in found]
+    return make_run(addresses, hub.address, {topic: topic}, pool=pool, mode="failover", **more)
 
 
 @pytest.mark.parametrize("trouble", ["stops", "hangs"])
@@ -150,8 +153,8 @@ async def test_it_ends_after_the_switches_that_are_allowed(
     tmp_path: Path, make_run: MakeRun, hub: LiveBroker, topic: str
 ) -> None:
     async with nodes(tmp_path, 2, topic) as found:
-        run = relay(make_run, found, hub, topic)
-        run.pool._max_failovers = 0
+        most = 'session_timeout = "5s"\nmax_failovers = 0'
+        run = relay(make_run, found, hub, topic, more_of_source=most)
         async with trio.open_nursery() as nursery:
             await nursery.start(run.run)
             await until(lambda: run.counters.total == 200, "what there is is copied")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import urllib.request
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from leafcuttr_forward.relay.running import Run
 from leafcuttr_forward.relay.spec import RelayOptions
 from leafcuttr_sdk.filters import DROP
 from support.live_broker import LiveBroker
+from support.secured_broker import NAME, PASSWORD, secured_broker
 
 _NUMBERS = itertools.count(1)
 
@@ -66,6 +68,27 @@ async def test_records_are_copied_as_they_are_until_the_end(
         )
         assert len(before) == 100
         assert after == before
+
+
+async def test_with_tls_at_both_ends(make_run: MakeRun, tmp_path: Path) -> None:
+    """With a password at the source, with a certificate at the target."""
+    with secured_broker(tmp_path / "secured") as broker:
+        await trio.to_thread.run_sync(create, broker.addresses["PLAINTEXT"], "tls")
+        await trio.to_thread.run_sync(produce, broker.addresses["PLAINTEXT"], "tls", ["a", "b"])
+        trusted = f'enable_tls = true\nca_cert_path = "{broker.trusted}"\n'
+        login = f'enable_auth = true\nsasl_mechanism = "PLAIN"\nusername = "{NAME}"\npassword = "{PASSWORD}"'
+        certificate = f'client_cert_path = "{broker.own}"\nclient_key_path = "{broker.own}"'
+        run = make_run(
+            [broker.addresses["SASL_SSL"]],
+            broker.addresses["MTLS"],
+            {"tls": "tls-copy"},
+            more_of_source=trusted + login,
+            more=trusted + certificate,
+            stop_at_end=True,
+        )
+        await ended(run)
+        assert (run.status, run.why) == (0, None)
+        assert await trio.to_thread.run_sync(values, broker.addresses["PLAINTEXT"], "tls-copy") == ["a", "b"]
 
 
 async def test_a_second_run_copies_what_came_since(
