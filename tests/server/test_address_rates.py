@@ -65,6 +65,15 @@ async def pass_time(clock: MockClock, seconds: float) -> None:
     await wait_all_tasks_blocked()
 
 
+async def test_one_that_need_not_wait_counts_as_none_that_is_held(serve: Serve) -> None:
+    """By a clock that goes on meanwhile."""
+    broker = await serve()
+    await limit(broker, 1000)
+    async with await connect(broker) as peer:
+        assert await serves(peer)
+    assert not broker.counts.throttled
+
+
 async def test_each_is_served_in_its_turn(broker: Broker, served: Served, mock_clock: MockClock) -> None:
     await limit(broker, 2)
     for _ in range(6):

@@ -1,7 +1,8 @@
 """What a handler knows of the request beside its body: the client, on which listener, in which version.
 
 A context is made when a connection is accepted (`server.listener`), and nowhere else. Its connection writes the header
-of each request into it, ApiVersions what it says of the client's software, the log-in (`server.login`) the principal.
+of each request into it, and the quotas of its client, ApiVersions what it says of the client's software, the log-in
+(`server.login`) the principal.
 """
 
 from collections.abc import Callable

@@ -75,7 +75,7 @@ class AddressRates(Admission):
 
     async def _has_come(self, turn: _Turn, transport: Transport, host: str) -> bool:
         """Whether its turn has come; False if its peer has gone before."""
-        began_s = trio.current_time()
+        began_s, is_held = trio.current_time(), False
         async with turn.lock:
             while (bucket := self._bucket(host)) is not None:
                 if transport.peer_gone:
@@ -85,10 +85,10 @@ class AddressRates(Admission):
                 if not wait_s:
                     bucket.take(1, now_s)
                     break
+                is_held = True
                 await trio.sleep(min(wait_s, _RECHECK_S))
-        waited_s = trio.current_time() - began_s
-        if waited_s:
-            self._counts.throttled[CONNECTION_CREATION_RATE].add(waited_s)
+        if is_held:
+            self._counts.throttled[CONNECTION_CREATION_RATE].add(trio.current_time() - began_s)
         return True
 
     def _bucket(self, host: str) -> Bucket | None:
