@@ -14,19 +14,18 @@ from pathlib import Path
 import trio
 
 import leafcuttr_forward
-from forward.clusters import LOGGER, create, open_peer, produce, until, values
+from forward.clusters import create, produce, until, values
 from forward.conftest import MakeRun, started
 from forward.nodes import nodes, write
-from leafcuttr_forward.mirror.ends import parse_end
-from leafcuttr_forward.mirror.spec import MirrorOptions, mirror_run
 from leafcuttr_forward.relay.keys import MECHANISMS
-from leafcuttr_forward.relay.plan import ClusterPlan, RetryPlan
 from leafcuttr_forward.relay.pool import Health
-from leafcuttr_forward.relay.properties import client_properties
 from leafcuttr_forward.relay.running import Run
+from leafcuttr_forward.relay.spec import RelayOptions
 from leafcuttr_sdk.testing import run_command
 from support.broker_process import clean_environ
 from support.live_broker import LiveBroker
+from support.secured_broker import NAME, PASSWORD, secured_broker
+from support.waiting import free_port
 from support.waiting import until as until_then
 
 RELAY, MIRROR, _ = leafcuttr_forward.leafcuttr_register_cli_commands()
@@ -113,10 +112,27 @@ async def test_kaf_relay(tmp_path: Path, make_run: MakeRun, hub: LiveBroker) -> 
     assert sorted(values_of(hub, "filtered", 0)) == sorted(
         f"{partition}:{number}" for partition in (0, 1) for number in range(9, 200, 10)
     )
-    # Authentication: with a real Kafka in relay/test_with_kafka.py.
-    for mechanism in MECHANISMS:
-        cluster = ClusterPlan("x", ("a:1",), 6.0, (mechanism, "u", "p"), False, "", "", "")
-        assert client_properties(cluster, RetryPlan(-1, False, 1, 1))["sasl.mechanism"] == mechanism
+    # Authentication, at both ends; with a real Kafka in relay/test_with_kafka.py.
+    with secured_broker(tmp_path / "secured") as secured:
+        address, tested = secured.addresses["SASL_PLAINTEXT"], secured.addresses["PLAINTEXT"]
+        await trio.to_thread.run_sync(create, tested, topic)
+        await trio.to_thread.run_sync(produce, tested, topic, ["of alice"])
+        for mechanism in MECHANISMS:
+            keys = f'enable_auth = true\nsasl_mechanism = "{mechanism}"\nusername = "{NAME}"\npassword = "{PASSWORD}"'
+            options = RelayOptions(name=f"by-{mechanism}")
+            run = make_run(
+                [address],
+                address,
+                {topic: f"by-{mechanism}"},
+                more=keys,
+                more_of_source=keys,
+                options=options,
+                stop_at_end=True,
+            )
+            with trio.fail_after(60):
+                await run.run()
+            assert (run.status, run.why) == (0, None)
+            assert await trio.to_thread.run_sync(values, tested, f"by-{mechanism}") == ["of alice"]
 
 
 def values_of(hub: LiveBroker, topic: str, partition: int) -> list[str]:
@@ -137,25 +153,26 @@ def test_kafka_topic_mirror(tmp_path: Path, edge: LiveBroker, hub: LiveBroker) -
         assert values(edge.address, "ktm-again", partition) == expected[partition]
         assert values(hub.address, "ktm-again", partition) == expected[partition]
     # No loss: what is committed at the source is at the target, when the process is killed too.
-    words = [
-        "mirror",
-        f"{edge.address}/ktm",
-        f"{hub.address}/ktm",
-        "--at-least-once",
-        "--metrics",
-        "127.0.0.1:0",
-    ]
+    metrics = f"127.0.0.1:{free_port()}"
+    ends = (f"{edge.address}/ktm", f"{hub.address}/ktm")
+    words = ["mirror", *ends, "--name", "ktm", "--at-least-once", "--metrics", metrics]
     program = [sys.executable, "-m", "leafcuttr", *words]
     # What it finds first is more than it may copy in the next minutes.
     with subprocess.Popen(
         [*program, "--throttle", "100"], env=clean_environ(), stderr=subprocess.DEVNULL
     ) as process:
-        until_then(lambda: copied(hub, "ktm") > 500, "some are copied")
-        for partition in range(3):
-            more = [f"{partition}:{number}" for number in range(3000, 4000)]
-            produce(edge.address, "ktm", more, partition)
-            expected[partition] += more
-        os.kill(process.pid, signal.SIGKILL)
+        try:
+            until_then(lambda: copied(hub, "ktm") > 500, "some are copied")
+            # Messages consumed and produced over time are counted, in Prometheus's format.
+            for kind in ("read", "written"):
+                name = f"leafcuttr_forward_{kind}_records_total"
+                until_then(partial(is_counted, metrics, name, "ktm"), name)
+            for partition in range(3):
+                more = [f"{partition}:{number}" for number in range(3000, 4000)]
+                produce(edge.address, "ktm", more, partition)
+                expected[partition] += more
+        finally:
+            os.kill(process.pid, signal.SIGKILL)
     done_again = subprocess.run(
         [*program, "--stop-at-end", "--json"],
         env=clean_environ(),
@@ -168,25 +185,18 @@ def test_kafka_topic_mirror(tmp_path: Path, edge: LiveBroker, hub: LiveBroker) -
         found = values(hub.address, "ktm", partition)
         # In order, once the last ones that came again are left out.
         assert list(dict.fromkeys(found)) == expected[partition]
-    # Consumed and produced are counted.
+    # They are counted at the end too.
     told = json.loads(done_again.stdout)
     assert told["read"] == told["written"] >= 3000
 
 
-async def test_what_kafka_topic_mirror_counts(edge: LiveBroker, hub: LiveBroker) -> None:
-    """Messages consumed and produced, in Prometheus's format."""
-    await trio.to_thread.run_sync(create, edge.address, "ktm-counted")
-    await trio.to_thread.run_sync(produce, edge.address, "ktm-counted", ["a", "b", "c"])
-    source, target = parse_end(f"{edge.address}/ktm-counted"), parse_end(hub.address)
-    properties = {"bootstrap.servers": source.servers}, {"bootstrap.servers": target.servers}
-    options = MirrorOptions(name="ktm", metrics_address=("127.0.0.1", 0))
-    run = Run(mirror_run(source, target, properties, options), open_peer, LOGGER)
-    async with started(run):
-        await until(partial(has_copied, run, 3), "all is copied")
-        lines = (await get(run, "/metrics")).splitlines()
-    labels = '{flow="ktm",partition="0",topic="ktm-counted"}'
-    assert f"leafcuttr_forward_read_records_total{labels} 3.0" in lines
-    assert f"leafcuttr_forward_written_records_total{labels} 3.0" in lines
+def is_counted(address: str, name: str, flow: str) -> bool:
+    """Whether it is above 0, over the partitions."""
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer:
+        lines = answer.read().decode().splitlines()
+    return any(
+        float(line.split()[1]) > 0 for line in lines if line.startswith(f'{name}{{flow="{flow}",partition="')
+    )
 
 
 def copied(hub: LiveBroker, topic: str) -> int:

@@ -18,7 +18,7 @@ from typing import Final
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from support.real_kafka import real_kafka
+from support.real_kafka import VERSION, real_kafka
 from support.waiting import free_port
 
 USER: Final = "alice = first"
@@ -76,8 +76,8 @@ def credentials(mechanism: str) -> tuple[str, str]:
 
 
 @contextmanager
-def secure_kafka(folder: Path) -> Iterator[SecureKafka]:
-    """Killed at the end."""
+def secure_kafka(folder: Path, version: str = VERSION) -> Iterator[SecureKafka]:
+    """Killed at the end. `version` is 3.5 or later: before, users of SCRAM cannot be there at the first start."""
     folder.mkdir(parents=True, exist_ok=True)
     authority = trustme.CA()
     ca = folder / "ca.pem"
@@ -85,7 +85,7 @@ def secure_kafka(folder: Path) -> Iterator[SecureKafka]:
     server = _pem(authority, folder / "server.pem", "localhost", "127.0.0.1")
     own = _pem(authority, folder / "client.pem", "client.test")
     ports = {name: free_port() for name in (*SECURITY, *_PROTOCOLS) if name != "PLAINTEXT"}
-    with real_kafka(folder, *_settings(ports, server, ca), formatted=_users()) as kafka:
+    with real_kafka(folder, *_settings(ports, server, ca), formatted=_users(), version=version) as kafka:
         yield SecureKafka({"PLAINTEXT": kafka.port, **ports}, ca, own)
 
 

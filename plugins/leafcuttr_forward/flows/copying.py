@@ -345,8 +345,9 @@ class Copying:
             )
             self._intake.set_aside(PoisonRecord(portion.source, portion.last, line_of(error)))
         else:
-            _, until = self._intake.step_of(portion.source) or (0, portion.next)
-            self._intake.go_carefully(portion.source, max((portion.next - portion.first) // 2, 1), until)
+            # Behind this portion nothing is known to be wrong: it goes on as usual there.
+            step = max((portion.next - portion.first) // 2, 1)
+            self._intake.go_carefully(portion.source, step, portion.next)
 
     # What comes up meanwhile
 

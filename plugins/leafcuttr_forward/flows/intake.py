@@ -98,10 +98,6 @@ class Intake:
         """Portions of this one are of so many offsets, and stand alone, up to this offset."""
         self._steps[partition] = (step, until)
 
-    def step_of(self, partition: TopicPartition) -> tuple[int, int] | None:
-        """What `go_carefully` was told last."""
-        return self._steps.get(partition)
-
     def set_aside(self, poison: PoisonRecord) -> None:
         """This record becomes a dead letter."""
         self._poison[poison.partition] = poison

@@ -86,6 +86,19 @@ async def test_records_that_the_target_refuses_become_dead_letters(
         assert report.partitions[PARTITION].position == 60
 
 
+async def test_behind_a_refused_record_it_goes_on_as_usual(tmp_path: Path) -> None:
+    """It is searched for by halves, and what was read with it is not copied record by record."""
+    spec = flow_of("orders", stop_at_end=True, dead_letter_topic="dead", creation=NO_SYNC)
+    async with two_clusters(tmp_path) as ends:
+        records = await with_bad_records(ends, [3], count=600)
+        await ends.target.create_topic(
+            "dead", partitions=1, configs={"message.timestamp.after.max.ms": str(1 << 60)}
+        )
+        report = await copy_all(spec, ends.source, ends.target)
+        assert await contents(ends.target, "orders") == records[:3] + records[4:]
+        assert report.transactions < 30
+
+
 @BOTH
 async def test_without_a_dead_letter_topic_such_a_record_stops_the_flow(
     tmp_path: Path, guarantee: Guarantee

@@ -1,10 +1,9 @@
-"""A relay between LeafCuttr and a real Apache Kafka, each of them as source and as target, with TLS and with each
-mechanism of SASL, by the keys of kaf-relay's configuration."""
+"""A relay between LeafCuttr and a real Apache Kafka, 4 and 3, each of them as source and as target, with TLS and with
+each mechanism of SASL, by the keys of kaf-relay's configuration."""
 
 from __future__ import annotations
 
 import itertools
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +13,9 @@ import trio
 from forward.clusters import create, produce, values
 from forward.conftest import MakeRun
 from leafcuttr_forward.relay.running import Run
+from support import jars
 from support.live_broker import LiveBroker
+from support.real_kafka import VERSION
 from support.secure_kafka import (
     MECHANISMS,
     PLAIN_PASSWORD,
@@ -26,26 +27,32 @@ from support.secure_kafka import (
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.skipif(not (shutil.which("java") and shutil.which("mvn")), reason="needs Java and Maven"),
+    pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing())),
+    pytest.mark.timeout(900),
 ]
 _NUMBERS = itertools.count(1)
 WAYS = [
     (protocol, mechanism)
     for protocol in SECURITY
     for mechanism in (MECHANISMS if protocol.startswith("SASL") else (None,))
-]
+] + [("MTLS", None)]
 
 
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
-    with secure_kafka(tmp_path_factory.mktemp("kafka")) as found:
+@pytest.fixture(scope="module", params=[VERSION, "3.9.1"])
+def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
+    version = str(request.param)
+    try:
+        jars.home(version)
+    except RuntimeError as error:
+        pytest.skip(f"Apache Kafka {version} cannot be fetched: {str(error)[:200]}")
+    with secure_kafka(tmp_path_factory.mktemp("kafka"), version) as found:
         yield found
 
 
 def keys(kafka: SecureKafka, protocol: str, mechanism: str | None) -> str:
     """Lines of `[[sources]]` or `[target]`."""
     lines = ['session_timeout = "30s"']
-    if "SSL" in protocol:
+    if "SSL" in protocol or protocol == "MTLS":
         lines += [
             "enable_tls = true",
             f'ca_cert_path = "{kafka.ca}"',
