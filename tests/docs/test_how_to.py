@@ -71,6 +71,10 @@ def test_migrate_from_kafka(tmp_path: Path) -> None:
     assert run_page("how-to/migrate-from-kafka.md", tmp_path) >= 14
 
 
+def test_acls(tmp_path: Path) -> None:
+    assert run_page("how-to/acls.md", tmp_path) >= 5
+
+
 def test_log_in(tmp_path: Path) -> None:
     assert run_page("how-to/log-in.md", tmp_path) >= 6
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-WRITTEN_BY_CODE = {"api-keys.md", "metrics.md", "settings.md", "performance.md"}
+WRITTEN_BY_CODE = {"api-keys.md", "rights.md", "metrics.md", "settings.md", "performance.md"}
 PAGES = [
     ROOT / "README.md",
     *(

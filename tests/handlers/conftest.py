@@ -76,6 +76,13 @@ def broker(open_test_broker: Callable[..., Broker]) -> Broker:
 
 
 @pytest.fixture
+def secured(open_test_broker: Callable[..., Broker]) -> Broker:
+    """A broker with an authorizer, for which every client of a test is a super user."""
+    name = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    return open_test_broker({"authorizer.class.name": name, "super.users": "User:ANONYMOUS"})
+
+
+@pytest.fixture
 async def coordinators(broker: Broker, nursery: trio.Nursery) -> None:
     """Those of `broker` run, as they have to for a transaction to end."""
     await nursery.start(broker.groups.run)

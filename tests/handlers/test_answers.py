@@ -2,8 +2,8 @@
 
 import pytest
 
-from leafcuttr.errors import BrokerError, ErrorCode, InvalidRequest, UnknownTopicId, UnknownTopicOrPartition
-from leafcuttr.handlers.answers import CLUSTER_OPERATIONS, REPEATED, TOPIC_OPERATIONS, FewRepeated, words
+from leafcuttr.errors import BrokerError, InvalidRequest, UnknownTopicId, UnknownTopicOrPartition
+from leafcuttr.handlers.answers import REPEATED, FewRepeated, words
 
 
 @pytest.mark.parametrize(
@@ -18,13 +18,6 @@ from leafcuttr.handlers.answers import CLUSTER_OPERATIONS, REPEATED, TOPIC_OPERA
 )
 def test_the_message_of_an_error(error: BrokerError, expected: str | None) -> None:
     assert words(error) == expected
-
-
-def test_authorized_operations_as_kafka_numbers_them() -> None:
-    """AclOperation: READ 3, WRITE 4, CREATE 5, DELETE 6, ALTER 7, DESCRIBE 8, CLUSTER_ACTION 9, DESCRIBE_CONFIGS 10,
-    ALTER_CONFIGS 11, IDEMPOTENT_WRITE 12."""
-    assert (TOPIC_OPERATIONS, CLUSTER_OPERATIONS) == (3576, 8096)
-    assert ErrorCode.NONE == 0
 
 
 def test_a_question_that_is_repeated_is_answered_a_few_times() -> None:

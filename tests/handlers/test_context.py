@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -43,6 +43,11 @@ TWO_LISTENERS = {
 SOFTWARE = ApiVersionsRequest(client_software_name="test-client", client_software_version="1.2.3")
 
 
+ANSWERED: Mapping[int, Mapping[str, int]] = {
+    ApiKey.PRODUCE: {"acks": -1},
+    ApiKey.DESCRIBE_ACLS: {"resource_type_filter": 1, "operation": 1, "permission_type": 1},
+}
+"""What a request needs to get an answer."""
 Shown = list[tuple[int, int, ClientIdentity]]
 """API key, version and client of every call of a handler."""
 
@@ -93,7 +98,7 @@ def client_of(peer: Peer, listener: str, client_id: str | None, *software: str) 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
 async def test_every_handler_sees_the_client(api: Api, serve: Serve, shown: Shown) -> None:
     broker = await serve(TWO_LISTENERS)
-    request = api.request(acks=-1) if api.key == ApiKey.PRODUCE else api.request()
+    request = api.request(**ANSWERED.get(api.key, {}))
     async with await connect(broker, 0) as inside, await connect(broker, 1) as outside:
         await send(outside, SOFTWARE, 3, b"first")
         shown.clear()

@@ -22,7 +22,8 @@ async def test_users(send: Any, broker: Any) -> None:
     names = [UserName(name=one) for one in ("a", "b", "c", "c")]
     answer = await send(DescribeUserScramCredentialsRequest(users=names), 0)
     found, missing, twice = answer.results
-    assert (found.error_code, found.error_message) == (0, None)
+    assert (answer.error_code, answer.error_message) == (0, "")
+    assert (found.error_code, found.error_message) == (0, "")
     assert [(one.mechanism, one.iterations) for one in found.credential_infos] == [(2, 4096)]
     assert missing.error_code == ErrorCode.RESOURCE_NOT_FOUND
     assert missing.error_message == "Attempt to describe a user credential that does not exist: b"

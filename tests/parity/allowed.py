@@ -39,7 +39,7 @@ class Allowed:
 
     `by_chance`: whether it is needed differs from run to run, because ids that the broker draws decide. `as_asked`: of
     an order, ours has to be that of the request. `variant`: only where the scenario runs with these settings (a key of
-    its `also_with`, or "" without any); by default in all.
+    its `also_with`, or "" without any); by default in all. `walked`: only the walk over rights needs it.
     """
 
     reason: str
@@ -51,6 +51,7 @@ class Allowed:
     by_chance: bool = False
     as_asked: bool = False
     variant: str | None = None
+    walked: bool = False
 
     def covers(self, row: Difference, variant: str = "") -> bool:
         def fits(value: str, pattern: str) -> bool:
@@ -144,6 +145,10 @@ ALLOWED: tuple[Allowed, ...] = (
     *each(NAMELESS, "list_offsets", LISTED, ("offset", "leader_epoch"), ("isolation level 3",), kafka=-1),
     Allowed(NAMELESS, "describe_topic_partitions", "topics[].error_code", "empty name", kafka=-1, ours=17),
     Allowed(NAMELESS, "describe_topic_partitions", "topics[].topic_authorized_operations", "empty name"),
+    Allowed(
+        NAMELESS, "create_acls", "results[].error_code", "impossible ones", kafka=-1, ours=42, walked=True
+    ),
+    Allowed(NAMELESS, "create_acls", "results[].error_message", "impossible ones", kafka=None, walked=True),
     Allowed(HASHED, "add_partitions_to_txn", "results_by_topic_v3_and_below (order)", as_asked=True),
     Allowed(
         HASHED,

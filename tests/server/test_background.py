@@ -70,3 +70,26 @@ async def test_certificates_are_looked_at(serve: Serve, tmp_path: Path, every_ms
     else:
         await trio.testing.wait_all_tasks_blocked(0.05)
         assert certificates.look()
+
+
+async def test_what_the_audit_log_has_counted_is_written_each_minute_and_at_the_end(
+    serve: Serve, caplog: pytest.LogCaptureFixture, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    standard = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    broker = await serve({"authorizer.class.name": standard})
+    assert broker.audit is not None and broker.authorizer is not None
+    swept: list[bool] = []
+    broker.audit.sweep = lambda *, everything=False: swept.append(everything)  # type: ignore[method-assign]
+    scope = trio.CancelScope()
+
+    async def sweep() -> None:
+        with scope:
+            assert broker.audit is not None
+            await background._sweep_audit(broker.audit)
+
+    nursery.start_soon(sweep)
+    await trio.sleep(background.PERIOD_S * 2.5)
+    assert swept.count(False) >= 2 and True not in swept
+    scope.cancel()
+    await trio.testing.wait_all_tasks_blocked()
+    assert True in swept

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from leafcuttr.server.logs import Format, set_up_logging
+from leafcuttr.state.security.audit import LOGGER as AUDIT
 
 
 @pytest.fixture
@@ -54,6 +55,19 @@ def test_lines_of_plugins_have_their_names(written: Callable[[Format], io.String
     first, second = out.getvalue().splitlines()
     assert first.endswith("WARNING plugin doorbell: it rings at nine")
     assert second.endswith("WARNING of all")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_lines_of_the_audit_log_stay_as_they_are(
+    written: Callable[[Format], io.StringIO], form: Format
+) -> None:
+    out = written(form)
+    audit = logging.getLogger(AUDIT)
+    level = audit.level
+    audit.setLevel(logging.INFO)
+    audit.info("%s", '{"a": 1}')
+    audit.setLevel(level)
+    assert out.getvalue() == '{"a": 1}\n'
 
 
 def test_json(written: Callable[[Format], io.StringIO]) -> None:

@@ -33,6 +33,8 @@ from leafcuttr.runtime.plugin_parts import Failures
 from leafcuttr.server import listener
 from leafcuttr.server.repeated_produce import LARGEST, RepeatedProduce, _Learned, write_repeated
 from leafcuttr.state.identity import Principal
+from leafcuttr.state.security.acl import Acl, AclOperation, AclPermission, PatternType, ResourceType
+from leafcuttr.state.security.acls import stored
 from leafcuttr.wire.batch import CONTROL, TRANSACTIONAL
 from leafcuttr.wire.codec import decode, encode
 from leafcuttr.wire.messages.produce import (
@@ -684,3 +686,78 @@ def test_what_several_connections_repeat_for_one_log_is_one_write() -> None:
     write_repeated([connection(one), connection(other), connection(one)])
     assert (len(one.writes), len(other.writes)) == (1, 1)
     assert heard == [one.writes[0], other.writes[0], one.writes[0]]
+
+
+def test_a_repetition_after_its_right_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The change is counted before the loop knows of it, so what is learned in between has the new count in it."""
+    right = Acl(
+        ResourceType.TOPIC,
+        "t",
+        PatternType.LITERAL,
+        "User:ANONYMOUS",
+        "*",
+        AclOperation.WRITE,
+        AclPermission.ALLOW,
+    )
+    taken = 0
+    answer = RepeatedProduce.answer
+
+    def counted(repeat: RepeatedProduce) -> bytes:
+        nonlocal taken
+        taken += repeat.count
+        return answer(repeat)
+
+    monkeypatch.setattr(RepeatedProduce, "answer", counted)
+    standard = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    correlation = count(1)
+    topic = TopicProduceData(
+        name="t", partition_data=[PartitionProduceData(index=0, records=memoryview(batch(1)))]
+    )
+    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic])
+
+    def codes(sock: socket.socket, times: int) -> list[int]:
+        found = []
+        for _ in range(times):
+            reply = exchange(sock, framed(request, 9, next(correlation)))
+            answered = decode(ProduceResponse, 9, reply[9:])
+            found.append(answered.responses[0].partition_responses[0].error_code)
+        return found
+
+    async def published(new: list[Acl], gone: list[Acl]) -> None:
+        authorizer._changed(new, gone)
+
+    with live_broker(tmp_path, {"authorizer.class.name": standard}) as live:
+        authorizer, metadata = live.broker.authorizer, live.broker.metadata
+        assert authorizer is not None
+        live.run(partial(live.broker.topics.create, "t", 1, {}))
+        live.run(partial(authorizer.acls.create, [right]))
+        with connect(live) as own:
+            assert codes(own, 5) == [ErrorCode.NONE] * 5
+            assert taken
+            metadata.change_acls([], [stored(right)])
+            before = taken
+            assert codes(own, 5) == [ErrorCode.NONE] * 5
+            assert taken > before, "it has been learned anew"
+            live.run(partial(published, [], [right]))  # and now the loop knows of it
+            assert codes(own, 4) == [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * 4
+            live.run(partial(published, [right], []))
+            assert codes(own, 1) == [ErrorCode.NONE]
+
+
+def test_nothing_is_learned_where_all_is_in_the_audit_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RepeatedProduce, "answer", lambda _: pytest.fail("it was learned"))
+    settings = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        "lc.audit.log": "all",
+    }
+    topic = TopicProduceData(
+        name="t", partition_data=[PartitionProduceData(index=0, records=memoryview(batch(1)))]
+    )
+    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic])
+    with live_broker(tmp_path, settings) as live:
+        live.run(partial(live.broker.topics.create, "t", 1, {}))
+        with connect(live) as own:
+            assert all(exchange(own, framed(request, 9, number)) for number in range(1, 8))

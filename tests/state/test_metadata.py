@@ -251,3 +251,29 @@ def test_a_kill_leaves_the_change_or_nothing_of_it(tmp_path: Path, point: str, t
     assert len(store.topics()) == topics
     assert store.take_producer_ids(1) == range(1000, 1001)
     store.close()
+
+
+KILLED_WITH_ACLS = """
+import sys
+from pathlib import Path
+from leafcuttr.state.metadata import MetadataStore, StoredAcl
+store = MetadataStore.open(Path(sys.argv[1]))
+old, new = (StoredAcl(2, name, 3, "User:a", "*", 3, 3) for name in ("old", "n\\0w"))
+store.change_acls([old], [])
+store.change_acls([new], [old])
+"""
+
+
+@pytest.mark.parametrize(
+    ("point", "left"), [("metadata.before-commit:2", "old"), ("metadata.committed:2", "n\0w")]
+)
+def test_a_kill_leaves_the_acls_of_before_or_of_after(tmp_path: Path, point: str, left: str) -> None:
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED_WITH_ACLS, str(tmp_path)],
+        env={**os.environ, "LEAFCUTTR_CRASH_POINT": point},
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    store = MetadataStore.open(tmp_path)
+    assert [acl.name for acl in store.acls()] == [left]
+    store.close()

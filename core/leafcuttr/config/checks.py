@@ -85,3 +85,29 @@ def server_callback_handler(value: Value) -> str | None:
         "Java classes cannot be loaded, and log-ins would be decided otherwise; allowed is "
         f"{' or '.join(_SERVER_HANDLERS)}"
     )
+
+
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+def authorizer(value: Value) -> str | None:
+    """None, or the one that is here."""
+    if value in ("", STANDARD_AUTHORIZER):
+        return None
+    return (
+        f"Java classes cannot be loaded; allowed is {STANDARD_AUTHORIZER}, whose rules are here, or nothing"
+    )
+
+
+def principals(value: Value) -> str | None:
+    """Principals with semicolons between them."""
+    for each in principals_of(value):
+        kind, colon, name = each.partition(":")
+        if not (kind and colon and name):
+            return f"{each!r} is not type:name, such as User:alice"
+    return None
+
+
+def principals_of(value: Value) -> list[str]:
+    """The principals of such a text."""
+    return [each.strip() for each in str(value or "").split(";") if each.strip()]

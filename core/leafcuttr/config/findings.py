@@ -132,6 +132,7 @@ def warnings(settings: Settings) -> Iterator[ConfigFinding]:
         where = settings.where("lc.isolated")
         line = f"lc.isolated=false ({where}): without replication nothing changes"
         yield ConfigFinding(Level.WARNING, "lc.isolated", "false", where, line)
+    yield from _around_the_authorizer(settings)
     guessed = advertised_by_host_name(settings)
     if guessed:
         line = (
@@ -139,6 +140,16 @@ def warnings(settings: Settings) -> Iterator[ConfigFinding]:
             f"clients are told {host_name()}"
         )
         yield ConfigFinding(Level.WARNING, "advertised.listeners", None, settings.where("listeners"), line)
+
+
+def _around_the_authorizer(settings: Settings) -> Iterator[ConfigFinding]:
+    if not settings.text("authorizer.class.name"):
+        return
+    for key in _ENABLING:
+        if settings.catalog.broker_setting(key) is not None and settings.bool(key):
+            where = settings.where(key)
+            line = f"{key}=true ({where}): what its clients do is done as the broker, whatever the ACLs are"
+            yield ConfigFinding(Level.WARNING, key, "true", where, line)
 
 
 def notes(settings: Settings) -> Iterator[ConfigFinding]:

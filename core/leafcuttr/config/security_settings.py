@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from leafcuttr.config.setting import CLASS, INT, LIST, LONG, PASSWORD, STRING, ConfigKey, Effect
+from leafcuttr.config import checks
+from leafcuttr.config.setting import BOOLEAN, CLASS, INT, LIST, LONG, PASSWORD, STRING, ConfigKey, Effect
 
 NONE: Final = Effect.NONE
 REFUSED: Final = Effect.REFUSED
@@ -17,12 +18,20 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         reason="Java classes cannot be loaded, and settings would be changed unchecked",
     ),
     ConfigKey(
+        "allow.everyone.if.no.acl.found",
+        BOOLEAN,
+        False,
+        "With an authorizer, whether every client may do everything on a resource for which there is no ACL at all.",
+    ),
+    ConfigKey(
         "authorizer.class.name",
         STRING,
         "",
-        "The class that decides which principal may do what; empty lets every client do everything.",
-        effect=REFUSED,
-        reason="authorization does not exist yet, and without it the broker would let everyone in",
+        (
+            "The class that decides which principal may do what, of which Kafka's StandardAuthorizer is here; empty "
+            "lets every client do everything."
+        ),
+        check=checks.authorizer,
     ),
     ConfigKey(
         "client.quota.callback.class",
@@ -94,6 +103,15 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "The secret that delegation tokens are signed with; without it there are none.",
     ),
     ConfigKey(
+        "lc.audit.log",
+        STRING,
+        "denied",
+        (
+            "With an authorizer, which of its decisions are written to the log as lines of JSON: denied, all or off."
+        ),
+        choices=("denied", "all", "off"),
+    ),
+    ConfigKey(
         "principal.builder.class",
         CLASS,
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
@@ -119,5 +137,12 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "Classes of Java security providers.",
         effect=NONE,
         reason="there is no Java here",
+    ),
+    ConfigKey(
+        "super.users",
+        STRING,
+        "",
+        "Principals that may do everything, as User:alice;User:bob.",
+        check=checks.principals,
     ),
 )

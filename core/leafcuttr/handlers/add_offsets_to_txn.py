@@ -7,6 +7,7 @@ flexible, 4 knows TRANSACTION_ABORTABLE. Clients of transaction version 2 do wit
 from typing import Final
 
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.access import READ_GROUP, WRITE_TRANSACTION, may
 from leafcuttr.handlers.add_partitions_to_txn import for_old_clients
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
@@ -18,6 +19,9 @@ _FENCED: Final = 2
 async def handle(
     broker: Broker, context: RequestContext, request: AddOffsetsToTxnRequest
 ) -> AddOffsetsToTxnResponse:
+    for right, name in ((WRITE_TRANSACTION, request.transactional_id), (READ_GROUP, request.group_id)):
+        if not may(broker, context, right, name):
+            return AddOffsetsToTxnResponse(error_code=right.error)
     try:
         await broker.groups.ready()
         added = broker.transactions.add(

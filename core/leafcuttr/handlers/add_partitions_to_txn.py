@@ -1,7 +1,7 @@
 """AddPartitionsToTxn, versions 0 to 5: partitions become part of a transaction (KIP-98).
 
 Version 2 knows PRODUCER_FENCED, 3 is flexible. Version 4 carries many transactions and may only query whether
-partitions are in them (`verify_only`, KIP-890); it is meant for brokers, and answered to everybody here as long as
+partitions are in them (`verify_only`, KIP-890); it is meant for brokers, and answered to everybody only where
 there is no authorizer. Version 5 knows TRANSACTION_ABORTABLE.
 
 If one partition does not exist, or its topic belongs to a plugin (TOPIC_AUTHORIZATION_FAILED), none is added; the
@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.access import CLUSTER_ACTION, WRITE_TOPIC, WRITE_TRANSACTION, may, refusal
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
+from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.transactions.machine import BUMPS_EPOCHS
 from leafcuttr.wire.messages.add_partitions_to_txn import (
@@ -38,6 +40,8 @@ async def handle(
 ) -> AddPartitionsToTxnResponse:
     pace = Pace()
     if context.api_version >= _MANY:
+        if (refused := refusal(broker, context, CLUSTER_ACTION)) is not None:
+            return AddPartitionsToTxnResponse(error_code=refused.code)
         return AddPartitionsToTxnResponse(
             results_by_transaction=[
                 AddPartitionsToTxnResult(
@@ -55,7 +59,8 @@ async def handle(
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-    codes = await _transaction(broker, only, 0, pace)
+    denied = await _denied(broker, context, only, pace)
+    codes = denied or await _transaction(broker, only, 0, pace)
     if context.api_version < _FENCED:
         codes = {each: for_old_clients(code) for each, code in codes.items()}
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _results(only.topics, codes, pace))
@@ -64,6 +69,30 @@ async def handle(
 def for_old_clients(code: ErrorCode) -> ErrorCode:
     """The code where PRODUCER_FENCED is not known yet (KIP-588)."""
     return ErrorCode.INVALID_PRODUCER_EPOCH if code is ErrorCode.PRODUCER_FENCED else code
+
+
+async def _denied(
+    broker: Broker, context: RequestContext, requested: AddPartitionsToTxnTransaction, pace: Pace
+) -> dict[TopicPartition, ErrorCode]:
+    """The codes of all partitions, if the client lacks a right for some; otherwise none."""
+    if broker.authorizer is None:
+        return {}
+    transactional = may(broker, context, WRITE_TRANSACTION, requested.transactional_id)
+    codes: dict[TopicPartition, ErrorCode] = {}
+    denied = not transactional
+    for topic in requested.topics:
+        internal = topic.name in topic_names.INTERNAL
+        writable = transactional and not internal and may(broker, context, WRITE_TOPIC, topic.name)
+        denied |= not writable
+        async for index in pace.over(topic.partitions):
+            partition = TopicPartition(topic.name, index)
+            if not transactional:
+                codes[partition] = WRITE_TRANSACTION.error
+            elif not writable:
+                codes[partition] = WRITE_TOPIC.error
+            else:
+                codes[partition] = _refusal(broker, partition) or ErrorCode.OPERATION_NOT_ATTEMPTED
+    return codes if denied else {}
 
 
 async def _transaction(

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import trio
 
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidRequest, StorageError
+from leafcuttr.handlers.access import ALTER_CLUSTER_CONFIGS, refusal
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.security.quota_entities import (
@@ -41,6 +42,20 @@ _FRACTION = 1e-6
 async def handle(
     broker: Broker, context: RequestContext, request: AlterClientQuotasRequest
 ) -> AlterClientQuotasResponse:
+    if refusal(broker, context, ALTER_CLUSTER_CONFIGS) is not None:
+        return AlterClientQuotasResponse(
+            entries=[
+                EntryData(
+                    error_code=ALTER_CLUSTER_CONFIGS.error,
+                    error_message=ALTER_CLUSTER_CONFIGS.words,
+                    entity=[
+                        EntityData(entity_type=part.entity_type, entity_name=part.entity_name)
+                        for part in entry.entity
+                    ],
+                )
+                for entry in request.entries
+            ]
+        )
     refused: dict[QuotaEntity, BrokerError | None] = {}
     changes: dict[QuotaEntity, Mapping[str, float | None]] = {}
     for entry in request.entries:

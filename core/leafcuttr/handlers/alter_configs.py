@@ -23,7 +23,8 @@ async def handle(
     broker: Broker, context: RequestContext, request: AlterConfigsRequest
 ) -> AlterConfigsResponse:
     outcomes = await change_each(
-        request.resources, lambda resource: _replace(broker, resource, validate_only=request.validate_only)
+        request.resources,
+        lambda resource: _replace(broker, context, resource, validate_only=request.validate_only),
     )
     return AlterConfigsResponse(
         responses=[
@@ -38,7 +39,9 @@ async def handle(
     )
 
 
-async def _replace(broker: Broker, resource: AlterConfigsResource, *, validate_only: bool) -> None:
+async def _replace(
+    broker: Broker, context: RequestContext, resource: AlterConfigsResource, *, validate_only: bool
+) -> None:
     names = [config.name for config in resource.configs]
     check_names(names, [config.name for config in resource.configs if config.value is None])
     texts = {config.name: config.value for config in resource.configs if config.value is not None}
@@ -47,5 +50,11 @@ async def _replace(broker: Broker, resource: AlterConfigsResource, *, validate_o
         return texts
 
     await alter(
-        broker, resource.resource_type, resource.resource_name, names, edit, validate_only=validate_only
+        broker,
+        context,
+        resource.resource_type,
+        resource.resource_name,
+        names,
+        edit,
+        validate_only=validate_only,
     )

@@ -7,6 +7,7 @@ timeout is not positive.
 """
 
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.access import ALTER_CLUSTER, refusal
 from leafcuttr.handlers.assignments import check_replicas
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
@@ -23,8 +24,24 @@ from leafcuttr.wire.messages.alter_partition_reassignments import (
 async def handle(
     broker: Broker, context: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
-    late = request.timeout_ms <= 0 and len(request.topics) > 0
     pace = Pace()
+    if (refused := refusal(broker, context, ALTER_CLUSTER)) is not None:
+        return AlterPartitionReassignmentsResponse(
+            allow_replication_factor_change=request.allow_replication_factor_change,
+            error_code=refused.code,
+            error_message=refused.message,
+            responses=[
+                ReassignableTopicResponse(
+                    name=topic.name,
+                    partitions=[
+                        _response(partition.partition_index, refused.code, refused.message)
+                        async for partition in pace.over(topic.partitions)
+                    ],
+                )
+                for topic in request.topics
+            ],
+        )
+    late = request.timeout_ms <= 0 and len(request.topics) > 0
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_code=ErrorCode.REQUEST_TIMED_OUT if late else ErrorCode.NONE,

@@ -5,6 +5,7 @@ done. Versions differ in encoding only.
 """
 
 from leafcuttr.errors import ErrorCode, UnknownTopicOrPartition
+from leafcuttr.handlers.access import ALTER_CLUSTER, refusal
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
@@ -22,11 +23,16 @@ async def handle(
 ) -> AlterReplicaLogDirsResponse:
     own = str(broker.logs.directory)
     pace = Pace()
+    refused = refusal(broker, context, ALTER_CLUSTER)
     codes: dict[str, dict[int, ErrorCode]] = {}
     for directory in request.dirs:
         for topic in directory.topics:
             async for index in pace.over(topic.partitions):
-                code = _move(broker, TopicPartition(topic.name, index), directory.path == own)
+                code = (
+                    _move(broker, TopicPartition(topic.name, index), directory.path == own)
+                    if refused is None
+                    else refused.code
+                )
                 codes.setdefault(topic.name, {})[index] = code
     return AlterReplicaLogDirsResponse(
         results=[

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import trio
 
 from leafcuttr.errors import ErrorCode, StorageError
+from leafcuttr.handlers.access import ALTER_CLUSTER, refusal
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.security.credentials import ScramMechanism
@@ -28,6 +29,13 @@ Refusal = tuple[ErrorCode, str]
 async def handle(
     broker: Broker, context: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
+    if (denied := refusal(broker, context, ALTER_CLUSTER)) is not None:
+        all_names = sorted(
+            {*(one.name for one in request.deletions), *(one.name for one in request.upsertions)}
+        )
+        return AlterUserScramCredentialsResponse(
+            results=[_result(name, (denied.code, denied.message or "")) for name in all_names]
+        )
     refused = dict(_refusals(broker.users, request))
     deletions = [
         CredentialDeletion(one.name, ScramMechanism(one.mechanism))

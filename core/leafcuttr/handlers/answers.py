@@ -5,16 +5,15 @@ from collections.abc import Hashable
 from typing import Final
 
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.access import operations
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
+from leafcuttr.state.security.acl import AclOperation, ResourceType
 from leafcuttr.state.topics import Topic
 
-# Bit sets of AclOperation codes (KIP-430). Until there is an authorizer everybody may do everything, but write to a
-# topic that belongs to a plugin.
+# In the place of a bit set of authorized operations (KIP-430).
 NOT_REQUESTED: Final = -(2**31)
-_WRITE: Final = 1 << 4
-TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
-CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+_WRITE: Final = 1 << AclOperation.WRITE
 
 # Kafka's clients show these words; answers that carry a message carry them even where nothing more is known.
 WORDS: Final = {
@@ -44,9 +43,10 @@ class FewRepeated:
         return self._left >= 0
 
 
-def operations_on(topic: Topic) -> int:
-    """What a client may do with the topic."""
-    return TOPIC_OPERATIONS if topic.owner is None else TOPIC_OPERATIONS & ~_WRITE
+def operations_on(broker: Broker, context: RequestContext, topic: Topic) -> int:
+    """What the client may do with the topic. Nobody may write to one that belongs to a plugin."""
+    found = operations(broker, context, ResourceType.TOPIC, topic.name)
+    return found if topic.owner is None else found & ~_WRITE
 
 
 def words(error: BrokerError) -> str | None:

@@ -12,10 +12,20 @@ from typing import Final, Protocol, TypeVar
 
 from leafcuttr.config.catalog import LISTENER_PREFIX, Catalog
 from leafcuttr.errors import BrokerError, InvalidRequest, UnknownTopicOrPartition
+from leafcuttr.handlers.access import (
+    ALTER_CLUSTER_CONFIGS,
+    ALTER_GROUP_CONFIGS,
+    ALTER_TOPIC_CONFIGS,
+    Right,
+    denied,
+    may,
+)
+from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.dynamic_settings import ALL_BROKERS
+from leafcuttr.state.security.acl import CLUSTER_NAME
 
 Edit = Callable[[Mapping[str, str]], Mapping[str, str]]
 
@@ -46,6 +56,10 @@ class Resource(IntEnum):
 
 
 _KINDS: Final[frozenset[int]] = frozenset(Resource)
+_NEEDED: Final[Mapping[int, Right]] = {
+    Resource.TOPIC: ALTER_TOPIC_CONFIGS,
+    Resource.GROUP: ALTER_GROUP_CONFIGS,
+}
 
 
 def is_known(kind: int) -> bool:
@@ -80,6 +94,16 @@ def check_node(broker: Broker, name: str) -> None:
         raise InvalidRequest(f"Unexpected broker id, expected {broker.node_id}, but received {name}")
 
 
+def check_right(broker: Broker, context: RequestContext | None, kind: int, name: str) -> None:
+    """Raise an error of `access` unless the client may change the settings of this resource. Without a context it is
+    the broker itself."""
+    if context is None:
+        return
+    right = _NEEDED.get(kind, ALTER_CLUSTER_CONFIGS)
+    if not may(broker, context, right, CLUSTER_NAME if right is ALTER_CLUSTER_CONFIGS else name):
+        raise denied(right, None if kind == Resource.BROKER_LOGGER else right.words)  # words as Kafka's
+
+
 def check_names(names: Sequence[str], nulls: Iterable[str]) -> None:
     """Raise InvalidRequest for a setting that is named twice, or has no value where one is needed."""
     if len(set(names)) != len(names):
@@ -91,6 +115,7 @@ def check_names(names: Sequence[str], nulls: Iterable[str]) -> None:
 
 async def alter(
     broker: Broker,
+    context: RequestContext | None,
     kind: int,
     name: str,
     changed: Sequence[str],
@@ -102,12 +127,14 @@ async def alter(
     """Change the settings of a topic or a broker; `changed` are the names that get a value, `removed` those that the
     request takes it from.
 
-    Raises InvalidRequest, InvalidConfig, InvalidTopic, UnknownTopicOrPartition, StorageError.
+    Raises what `check_right` does, InvalidRequest, InvalidConfig, InvalidTopic, UnknownTopicOrPartition, StorageError.
     """
+    if kind in (Resource.TOPIC, Resource.GROUP, Resource.CLIENT_METRICS):
+        check_right(broker, context, kind, name)
     if kind == Resource.TOPIC:
         await _alter_topic(broker, name, edit, validate_only=validate_only)
     elif kind == Resource.BROKER:
-        await _alter_broker(broker, name, changed, edit, removed, validate_only=validate_only)
+        await _alter_broker(broker, context, name, changed, edit, removed, validate_only=validate_only)
     elif kind == Resource.GROUP:
         if not name:
             raise InvalidRequest("Default group resources are not allowed.")
@@ -137,6 +164,7 @@ async def _alter_topic(broker: Broker, name: str, edit: Edit, *, validate_only: 
 
 async def _alter_broker(
     broker: Broker,
+    context: RequestContext | None,
     name: str,
     changed: Sequence[str],
     edit: Edit,
@@ -147,6 +175,7 @@ async def _alter_broker(
     if name:
         check_node(broker, name)
     _check_changeable(broker.settings.catalog, changed, own=bool(name))
+    check_right(broker, context, Resource.BROKER, name)
     dynamic = broker.dynamic_settings
     scope = dynamic.own_scope if name else ALL_BROKERS
 

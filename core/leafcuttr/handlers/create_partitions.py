@@ -15,6 +15,7 @@ from leafcuttr.errors import (
     PolicyViolation,
     UnknownTopicOrPartition,
 )
+from leafcuttr.handlers.access import ALTER_TOPIC, denied, may
 from leafcuttr.handlers.assignments import check_replicas
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.create_topics import MAX_PARTITIONS
@@ -50,6 +51,8 @@ async def handle(
     async for topic in Pace().over(request.topics):
         if times[topic.name] == 1:
             try:
+                if not may(broker, context, ALTER_TOPIC, topic.name):
+                    raise denied(ALTER_TOPIC)
                 await _enlarge(broker, topic, quota, validate_only=request.validate_only)
             except BrokerError as error:
                 results.append(

@@ -28,12 +28,14 @@ from leafcuttr.errors import (
     InvalidRequest,
     PolicyViolation,
 )
+from leafcuttr.handlers.access import CREATE_ON_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS, may
 from leafcuttr.handlers.answers import words
 from leafcuttr.handlers.assignments import check_replicas
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.mutation_quota import MutationQuota
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
+from leafcuttr.state.topic_names import METADATA_TOPIC
 from leafcuttr.state.topics import new_topic_id
 from leafcuttr.wire.messages.create_topics import (
     CreatableTopic,
@@ -58,10 +60,16 @@ async def handle(
         return CreateTopicsResponse(topics=late)
     times = Counter(topic.name for topic in request.topics)
     once, partitions = [], 0
+    denied: list[CreatableTopicResult] = []
+    every = may(broker, context, CREATE_ON_CLUSTER, quietly=True)
     async for topic in pace.over(request.topics):
-        if times[topic.name] == 1:
+        if times[topic.name] > 1:
+            continue
+        if every or topic.name == METADATA_TOPIC or may(broker, context, CREATE_TOPIC, topic.name):
             once.append(topic)
             partitions += _count(broker, topic)
+        else:
+            denied.append(_refused(topic.name, CREATE_TOPIC.error, "Authorization failed."))
     too_many = partitions > MAX_PARTITIONS
     quota = MutationQuota(broker, context, strict_from=6)
     results: list[CreatableTopicResult] = []
@@ -70,7 +78,9 @@ async def handle(
         try:
             if too_many:
                 raise PolicyViolation("Excessively large number of partitions per request.")
-            results.append(await _create(broker, topic, quota, validate_only=request.validate_only))
+            result = await _create(broker, topic, quota, validate_only=request.validate_only)
+            shown = may(broker, context, DESCRIBE_TOPIC_CONFIGS, topic.name, quietly=True)
+            results.append(result if shown else _without_settings(result))
         except BrokerError as error:
             results.append(
                 CreatableTopicResult(name=topic.name, error_code=error.code, error_message=words(error))
@@ -80,11 +90,20 @@ async def handle(
         async for name in pace.over(times)
         if times[name] > 1
     ]
-    return CreateTopicsResponse(throttle_time_ms=quota.throttle_time_ms, topics=results + twice)
+    return CreateTopicsResponse(throttle_time_ms=quota.throttle_time_ms, topics=results + twice + denied)
 
 
 def _refused(name: str, code: ErrorCode, message: str | None = None) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=code, error_message=message)
+
+
+def _without_settings(result: CreatableTopicResult) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=result.name,
+        topic_id=result.topic_id,
+        error_message=None,
+        topic_config_error_code=DESCRIBE_TOPIC_CONFIGS.error,
+    )
 
 
 async def _create(

@@ -1,10 +1,13 @@
-"""What the requests about delegation tokens (KIP-48) have in common: who may send them at all.
-
-Rights beyond these are those of an authorizer, which `may_act_for` and `may_see` are the places for.
-"""
+"""What the requests about delegation tokens (KIP-48) have in common: who may send them at all, and for whom."""
 
 from typing import Final
 
+from leafcuttr.handlers.access import (
+    CREATE_TOKENS_OF_USER,
+    DESCRIBE_TOKEN,
+    DESCRIBE_TOKENS_OF_USER,
+    may,
+)
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.identity import ANONYMOUS, Principal
@@ -24,12 +27,12 @@ def may_use_tokens(context: RequestContext) -> bool:
 
 
 def may_act_for(broker: Broker, context: RequestContext, owner: Principal) -> bool:
-    """Whether a client may make tokens of this owner: CREATE_TOKENS on User. Without an authorizer everyone may, as in
-    Kafka."""
-    return True
+    """Whether a client may make tokens of another owner, this one. Without an authorizer everyone may, as in Kafka."""
+    return may(broker, context, CREATE_TOKENS_OF_USER, str(owner))
 
 
 def may_see(broker: Broker, context: RequestContext, token: DelegationToken) -> bool:
-    """Whether a client may see a token: its own, and others by DESCRIBE on DelegationToken or DESCRIBE_TOKENS on User.
-    Without an authorizer all, as in Kafka."""
-    return True
+    """Whether a client may see a token of others. Without an authorizer all, as in Kafka."""
+    return may(broker, context, DESCRIBE_TOKEN, token.id, quietly=True) or may(
+        broker, context, DESCRIBE_TOKENS_OF_USER, str(token.owner), quietly=True
+    )

@@ -7,6 +7,7 @@ group that is named twice is answered once, as in Kafka.
 from collections.abc import Awaitable
 
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.access import DELETE_GROUP, may
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
@@ -21,16 +22,19 @@ async def handle(
     broker: Broker, context: RequestContext, request: DeleteGroupsRequest
 ) -> DeleteGroupsResponse:
     # All are staged before the first is waited for: on a slow disk they share its writes.
-    outcomes = [
-        (group_id, _delete(broker, group_id))
-        async for group_id in Pace().over(dict.fromkeys(request.groups_names))
-    ]
+    outcomes: list[tuple[str, ErrorCode | Awaitable[ErrorCode]]] = []
+    refused: list[tuple[str, ErrorCode | Awaitable[ErrorCode]]] = []
+    async for group_id in Pace().over(dict.fromkeys(request.groups_names)):
+        if may(broker, context, DELETE_GROUP, group_id):
+            outcomes.append((group_id, _delete(broker, group_id)))
+        else:
+            refused.append((group_id, DELETE_GROUP.error))
     return DeleteGroupsResponse(
         results=[
             DeletableGroupResult(
                 group_id=group_id, error_code=coming if isinstance(coming, ErrorCode) else await coming
             )
-            for group_id, coming in outcomes
+            for group_id, coming in outcomes + refused
         ]
     )
 

@@ -10,7 +10,15 @@ of a topic that is compacted and not deleted from a POLICY_VIOLATION. The timeou
 
 from typing import Final
 
-from leafcuttr.errors import BrokerError, InvalidTopic, OffsetOutOfRange, PolicyViolation, StorageError
+from leafcuttr.errors import (
+    BrokerError,
+    ErrorCode,
+    InvalidTopic,
+    OffsetOutOfRange,
+    PolicyViolation,
+    StorageError,
+)
+from leafcuttr.handlers.access import DELETE_TOPIC, may
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
@@ -35,10 +43,13 @@ async def handle(
         for partition in topic.partitions:
             requested.setdefault(topic.name, {})[partition.partition_index] = partition.offset
     pace = Pace()
-    results = {
-        name: [_delete(broker, name, index, offset) async for index, offset in pace.over(offsets.items())]
-        for name, offsets in requested.items()
-    }
+    results: dict[str, list[DeleteRecordsPartitionResult]] = {}
+    for name, offsets in requested.items():
+        allowed = may(broker, context, DELETE_TOPIC, name)
+        results[name] = [
+            _delete(broker, name, index, offset) if allowed else _refused(index, DELETE_TOPIC.error)
+            async for index, offset in pace.over(offsets.items())
+        ]
     if any(part.low_watermark > 0 for parts in results.values() for part in parts):
         try:
             await broker.logs.keep_log_starts()
@@ -52,16 +63,18 @@ async def handle(
 def _not_kept(part: DeleteRecordsPartitionResult, error: StorageError) -> DeleteRecordsPartitionResult:
     if part.low_watermark <= 0:
         return part
-    return DeleteRecordsPartitionResult(
-        partition_index=part.partition_index, low_watermark=-1, error_code=error.code
-    )
+    return _refused(part.partition_index, error.code)
+
+
+def _refused(index: int, code: ErrorCode) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1, error_code=code)
 
 
 def _delete(broker: Broker, name: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
     try:
         low_watermark = move_log_start(broker, TopicPartition(name, index), offset)
     except BrokerError as error:
-        return DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1, error_code=error.code)
+        return _refused(index, error.code)
     return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark)
 
 

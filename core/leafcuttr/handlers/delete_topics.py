@@ -8,8 +8,10 @@ free; their files go in the background. Nothing is done if the timeout is not po
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from leafcuttr.errors import BrokerError, ErrorCode, UnknownTopicId, UnknownTopicOrPartition
+from leafcuttr.handlers.access import DELETE_ON_CLUSTER, DELETE_TOPIC, DESCRIBE_TOPIC, denied, may
 from leafcuttr.handlers.answers import words
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.mutation_quota import MutationQuota
@@ -22,6 +24,8 @@ from leafcuttr.wire.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+
+_DENIED: Final = denied(DELETE_TOPIC, DELETE_TOPIC.words)
 
 
 async def handle(
@@ -38,19 +42,33 @@ async def handle(
         return _all(requested, ErrorCode.REQUEST_TIMED_OUT)
     refused, ids, names = _sort(requested)
     responses = list(refused)
+    every = may(broker, context, DELETE_ON_CLUSTER, quietly=True)
     pace = Pace()
     quota = MutationQuota(broker, context, strict_from=5)
     async for topic_id in pace.over(ids):
         topic = broker.topics.by_id.get(topic_id)
-        if topic is not None and topic.name in names:
+        if topic is not None and not (every or may(broker, context, DELETE_TOPIC, topic.name)):
+            seen = may(broker, context, DESCRIBE_TOPIC, topic.name, quietly=True)
+            responses.append(_failed(topic.name if seen else None, topic_id, _DENIED))
+        elif topic is not None and topic.name in names:
             names.remove(topic.name)
             message = "The provided topic name maps to an ID that was already supplied."
             responses.append(_invalid(topic.name, topic_id, message))
         else:
             responses.append(await _delete_by_id(broker, topic_id, quota))
     async for name in pace.over(names):
-        responses.append(await _delete_by_name(broker, name, quota))
+        if every or _may_delete(broker, context, name):
+            responses.append(await _delete_by_name(broker, name, quota))
+        else:
+            responses.append(_failed(name, ZERO_ID, _DENIED))
     return DeleteTopicsResponse(throttle_time_ms=quota.throttle_time_ms, responses=responses)
+
+
+def _may_delete(broker: Broker, context: RequestContext, name: str) -> bool:
+    """Of a topic that does not exist a client that may describe it learns that; another learns nothing."""
+    if broker.topics.find(name) is None:
+        return may(broker, context, DESCRIBE_TOPIC, name)
+    return may(broker, context, DELETE_TOPIC, name) and may(broker, context, DESCRIBE_TOPIC, name)
 
 
 def _all(requested: Iterable[DeleteTopicState], code: ErrorCode) -> DeleteTopicsResponse:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidRequest, UnsupportedVersion
+from leafcuttr.handlers.access import DESCRIBE_CLUSTER_CONFIGS, refusal
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
@@ -48,6 +49,10 @@ class _Filter(NamedTuple):
 async def handle(
     broker: Broker, context: RequestContext, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
+    if refusal(broker, context, DESCRIBE_CLUSTER_CONFIGS) is not None:
+        return DescribeClientQuotasResponse(
+            error_code=DESCRIBE_CLUSTER_CONFIGS.error, error_message=None, entries=None
+        )
     try:
         wanted = _filter(request.components, request.strict)
     except BrokerError as error:

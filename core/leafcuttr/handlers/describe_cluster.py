@@ -7,7 +7,8 @@ controller. Version 2 added fenced brokers (KIP-1073); this one serves, so it is
 from typing import Final
 
 from leafcuttr.errors import ErrorCode
-from leafcuttr.handlers.answers import CLUSTER_OPERATIONS, NOT_REQUESTED, address, rack
+from leafcuttr.handlers.access import cluster_operations
+from leafcuttr.handlers.answers import NOT_REQUESTED, address, rack
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.describe_cluster import (
@@ -40,6 +41,8 @@ def handle(
         controller_id=broker.node_id,
         brokers=[DescribeClusterBroker(broker_id=broker.node_id, host=host, port=port, rack=rack(broker))],
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
+            cluster_operations(broker, context)
+            if request.include_cluster_authorized_operations
+            else NOT_REQUESTED
         ),
     )

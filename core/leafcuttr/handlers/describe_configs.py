@@ -8,6 +8,7 @@ value. One resource of an unknown kind fails the whole request, as in Kafka. Unl
 twice is answered once.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import trio
@@ -23,6 +24,14 @@ from leafcuttr.config.describe import (
 from leafcuttr.config.setting import ConfigType
 from leafcuttr.config.settings import Source
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidRequest, UnknownTopicOrPartition
+from leafcuttr.handlers.access import (
+    DESCRIBE_CLUSTER_CONFIGS,
+    DESCRIBE_GROUP_CONFIGS,
+    DESCRIBE_TOPIC_CONFIGS,
+    Right,
+    denied,
+    may,
+)
 from leafcuttr.handlers.answers import FewRepeated
 from leafcuttr.handlers.broker_loggers import describe_loggers
 from leafcuttr.handlers.config_resources import Resource, is_known
@@ -31,6 +40,7 @@ from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.dynamic_settings import ALL_BROKERS
+from leafcuttr.state.security.acl import CLUSTER_NAME
 from leafcuttr.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -44,6 +54,10 @@ MALFORMED: Final = (
     "This most likely occurs because of a request being malformed by the client library or the message was sent "
     "to an incompatible broker. See the broker logs for more details."
 )
+_NEEDED: Final[Mapping[int, Right]] = {
+    Resource.TOPIC: DESCRIBE_TOPIC_CONFIGS,
+    Resource.GROUP: DESCRIBE_GROUP_CONFIGS,
+}
 _CLIENT_METRICS: Final = (
     Described(
         "interval.ms",
@@ -77,12 +91,16 @@ async def handle(
     # the same answer, and others have their turn in between.
     made: dict[tuple[int, str, frozenset[str] | None], DescribeConfigsResult] = {}
     results: list[DescribeConfigsResult] = []
+    unseen: list[DescribeConfigsResult] = []
     few = FewRepeated()
     pace = Pace()
     for resource in request.resources:
         await pace.turn()
         if malformed:
             results.append(_failed(resource, InvalidRequest(MALFORMED)))
+            continue
+        if (right := _lacks(broker, context, resource)) is not None:
+            unseen.append(_failed(resource, denied(right, right.words)))
             continue
         names = resource.configuration_keys
         question = resource.resource_type, resource.resource_name, None if names is None else frozenset(names)
@@ -92,7 +110,15 @@ async def handle(
             await trio.lowlevel.checkpoint()
             made[question] = _answer(broker, request, resource)
         results.append(made[question])
-    return DescribeConfigsResponse(results=results)
+    return DescribeConfigsResponse(results=results + unseen)
+
+
+def _lacks(broker: Broker, context: RequestContext, resource: DescribeConfigsResource) -> Right | None:
+    """The right that the client would need."""
+    right = _NEEDED.get(resource.resource_type, DESCRIBE_CLUSTER_CONFIGS)
+    of_cluster = right is DESCRIBE_CLUSTER_CONFIGS
+    name = CLUSTER_NAME if of_cluster else resource.resource_name
+    return None if may(broker, context, right, name) else right
 
 
 def _answer(

@@ -9,12 +9,14 @@ first few are answered.
 from typing import Final
 
 from leafcuttr.errors import BrokerError, GroupIdNotFound
+from leafcuttr.handlers.access import DESCRIBE_GROUP, may, operations
 from leafcuttr.handlers.answers import NOT_REQUESTED, FewRepeated
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.machine import Group
 from leafcuttr.state.groups.states import GroupState
+from leafcuttr.state.security.acl import ResourceType
 from leafcuttr.wire.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -23,21 +25,27 @@ from leafcuttr.wire.messages.describe_groups import (
 )
 
 _NOT_FOUND_IS_AN_ERROR: Final = 6
-# Bit set of AclOperation codes that a group knows: read, delete, describe, describe configs, alter configs.
-_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 
 
 async def handle(
     broker: Broker, context: RequestContext, request: DescribeGroupsRequest
 ) -> DescribeGroupsResponse:
-    operations = _OPERATIONS if request.include_authorized_operations else NOT_REQUESTED
-    groups = []
+    refused: list[DescribedGroup] = []
+    groups: list[DescribedGroup] = []
     few = FewRepeated()
     async for group_id in Pace().over(request.groups):
         if not few.answers(group_id):
             continue
+        if not may(broker, context, DESCRIBE_GROUP, group_id):
+            refused.append(DescribedGroup(error_code=DESCRIBE_GROUP.error, group_id=group_id))
+            continue
+        allowed = (
+            operations(broker, context, ResourceType.GROUP, group_id)
+            if request.include_authorized_operations
+            else NOT_REQUESTED
+        )
         try:
-            groups.append(_describe(broker.groups.find(group_id), operations))
+            groups.append(_describe(broker.groups.find(group_id), allowed))
         except GroupIdNotFound as error:
             reported = context.api_version >= _NOT_FOUND_IS_AN_ERROR
             groups.append(
@@ -46,15 +54,15 @@ async def handle(
                     error_message=error.message if reported else None,
                     group_id=group_id,
                     group_state=GroupState.DEAD.value,
-                    authorized_operations=NOT_REQUESTED if reported else operations,
+                    authorized_operations=NOT_REQUESTED if reported else allowed,
                 )
             )
         except BrokerError as error:
             groups.append(DescribedGroup(error_code=error.code, group_id=group_id))
-    return DescribeGroupsResponse(groups=groups)
+    return DescribeGroupsResponse(groups=refused + groups)
 
 
-def _describe(group: Group, operations: int) -> DescribedGroup:
+def _describe(group: Group, allowed: int) -> DescribedGroup:
     stable = group.state is GroupState.STABLE
     return DescribedGroup(
         group_id=group.group_id,
@@ -72,5 +80,5 @@ def _describe(group: Group, operations: int) -> DescribedGroup:
             )
             for member in group.members
         ],
-        authorized_operations=operations,
+        authorized_operations=allowed,
     )

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import trio
 
 from leafcuttr.errors import ErrorCode
+from leafcuttr.handlers.access import DESCRIBE_CLUSTER, refusal
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Partition
@@ -27,6 +28,8 @@ from leafcuttr.wire.primitives import LONG_MAX
 async def handle(
     broker: Broker, context: RequestContext, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
+    if (refused := refusal(broker, context, DESCRIBE_CLUSTER)) is not None:
+        return DescribeLogDirsResponse(error_code=refused.code)
     directory = broker.logs.directory
     topics = [
         DescribeLogDirsTopic(

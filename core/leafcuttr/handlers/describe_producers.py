@@ -4,6 +4,7 @@ Unlike in Kafka, of a partition that is named again and again only the first few
 """
 
 from leafcuttr.errors import BrokerError, StorageError, UnknownTopicOrPartition
+from leafcuttr.handlers.access import READ_TOPIC, denied, may
 from leafcuttr.handlers.answers import FewRepeated, words
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
@@ -26,13 +27,17 @@ async def handle(
     pace = Pace()
     few = FewRepeated()
     return DescribeProducersResponse(
-        topics=[await _topic(broker, topic, few, pace) for topic in request.topics]
+        topics=[await _topic(broker, context, topic, few, pace) for topic in request.topics]
     )
 
 
-async def _topic(broker: Broker, requested: TopicRequest, few: FewRepeated, pace: Pace) -> TopicResponse:
+async def _topic(
+    broker: Broker, context: RequestContext, requested: TopicRequest, few: FewRepeated, pace: Pace
+) -> TopicResponse:
     try:
         topic_names.check(requested.name)
+        if not may(broker, context, READ_TOPIC, requested.name):
+            raise denied(READ_TOPIC, READ_TOPIC.words)
         if broker.topics.find(requested.name) is None:
             raise UnknownTopicOrPartition
     except BrokerError as error:

@@ -9,6 +9,7 @@ partition 0 of `__cluster_metadata`, alone in a request, is known.
 from typing import Final
 
 from leafcuttr.errors import ErrorCode
+from leafcuttr.handlers.access import DESCRIBE_CLUSTER, refusal
 from leafcuttr.handlers.answers import WORDS, address
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
@@ -27,6 +28,8 @@ LEADER_EPOCH: Final = 1
 
 
 def handle(broker: Broker, context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    if (refused := refusal(broker, context, DESCRIBE_CLUSTER)) is not None:
+        return DescribeQuorumResponse(error_code=refused.code, error_message=DESCRIBE_CLUSTER.words)
     requested = [
         (topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in request.topics
     ]

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from leafcuttr.errors import ErrorCode
-from leafcuttr.handlers.answers import TOPIC_OPERATIONS, operations_on
+from leafcuttr.handlers.access import DESCRIBE_TOPIC, may, operations
+from leafcuttr.handlers.answers import operations_on
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
+from leafcuttr.state.security.acl import ResourceType
 from leafcuttr.state.topics import Topic
 from leafcuttr.wire.messages.describe_topic_partitions import (
     Cursor,
@@ -43,14 +45,21 @@ async def handle(
             ]
         )
     start = _Start(cursor.topic_name, cursor.partition_index) if cursor else _Start("", 0)
-    wanted = sorted(name for name in names or broker.topics.by_name if name >= start.topic)
+    wanted: list[str] = []
+    unseen: list[DescribeTopicPartitionsResponseTopic] = []
+    for name in sorted(name for name in names or broker.topics.by_name if name >= start.topic):
+        if may(broker, context, DESCRIBE_TOPIC, name, quietly=not names):
+            wanted.append(name)
+        elif names:
+            unseen.append(DescribeTopicPartitionsResponseTopic(error_code=DESCRIBE_TOPIC.error, name=name))
     limit = min(request.response_partition_limit, broker.settings.int("max.request.partition.size.limit"))
-    return await _page(broker, wanted, start, max(limit, 1))
+    topics, following = await _page(broker, context, wanted, start, max(limit, 1))
+    return DescribeTopicPartitionsResponse(topics=topics + unseen, next_cursor=following)
 
 
 async def _page(
-    broker: Broker, names: list[str], start: _Start, limit: int
-) -> DescribeTopicPartitionsResponse:
+    broker: Broker, context: RequestContext, names: list[str], start: _Start, limit: int
+) -> tuple[list[DescribeTopicPartitionsResponseTopic], Cursor | None]:
     pace = Pace()
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     left = limit
@@ -62,37 +71,37 @@ async def _page(
             break
         topic = broker.topics.find(name)
         if topic is None:
-            topics.append(_unknown(name))
+            topics.append(_unknown(broker, context, name))
             continue
         first = start.partition if name == start.topic else 0
         end = min(first + left, len(topic.partitions))
-        topics.append(await _found(broker.node_id, topic, first, end, pace))
+        topics.append(await _found(broker, context, topic, first, end, pace))
         left -= max(end - first, 0)
         if end < len(topic.partitions):
             following = Cursor(topic_name=name, partition_index=end)
             break
-    return DescribeTopicPartitionsResponse(topics=topics, next_cursor=following)
+    return topics, following
 
 
-def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(broker: Broker, context: RequestContext, name: str) -> DescribeTopicPartitionsResponseTopic:
     valid = topic_names.is_valid(name)
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if valid else ErrorCode.INVALID_TOPIC_EXCEPTION,
         name=name,
         is_internal=name in topic_names.INTERNAL,
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=operations(broker, context, ResourceType.TOPIC, name),
     )
 
 
 async def _found(
-    node_id: int, topic: Topic, first: int, end: int, pace: Pace
+    broker: Broker, context: RequestContext, topic: Topic, first: int, end: int, pace: Pace
 ) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.internal,
-        partitions=[each async for each in pace.over(_partitions(node_id, topic, first, end))],
-        topic_authorized_operations=operations_on(topic),
+        partitions=[each async for each in pace.over(_partitions(broker.node_id, topic, first, end))],
+        topic_authorized_operations=operations_on(broker, context, topic),
     )
 
 

@@ -5,6 +5,7 @@ that is named again and again only the first few are answered.
 """
 
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.access import DESCRIBE_TOPIC, DESCRIBE_TRANSACTION, may
 from leafcuttr.handlers.answers import FewRepeated
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
@@ -23,14 +24,16 @@ async def handle(
     few = FewRepeated()
     return DescribeTransactionsResponse(
         transaction_states=[
-            _describe(broker, each)
+            _describe(broker, context, each)
             async for each in Pace().over(request.transactional_ids)
             if few.answers(each)
         ]
     )
 
 
-def _describe(broker: Broker, transactional_id: str) -> TransactionState:
+def _describe(broker: Broker, context: RequestContext, transactional_id: str) -> TransactionState:
+    if not may(broker, context, DESCRIBE_TRANSACTION, transactional_id):
+        return TransactionState(transactional_id=transactional_id, error_code=DESCRIBE_TRANSACTION.error)
     if not transactional_id:
         return TransactionState(transactional_id=transactional_id, error_code=ErrorCode.INVALID_REQUEST)
     try:
@@ -52,5 +55,9 @@ def _describe(broker: Broker, transactional_id: str) -> TransactionState:
         transaction_start_time_ms=now.started_ms,
         producer_id=now.producer_id,
         producer_epoch=now.epoch,
-        topics=[TopicData(topic=name, partitions=partitions) for name, partitions in topics.items()],
+        topics=[
+            TopicData(topic=name, partitions=partitions)
+            for name, partitions in topics.items()
+            if may(broker, context, DESCRIBE_TOPIC, name, quietly=True)
+        ],
     )

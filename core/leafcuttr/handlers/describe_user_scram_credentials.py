@@ -7,6 +7,7 @@ Kafka's controller.
 from collections import Counter
 
 from leafcuttr.errors import ErrorCode
+from leafcuttr.handlers.access import DESCRIBE_CLUSTER, refusal
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
@@ -21,11 +22,18 @@ from leafcuttr.wire.messages.describe_user_scram_credentials import (
 async def handle(
     broker: Broker, context: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
+    if (refused := refusal(broker, context, DESCRIBE_CLUSTER)) is not None:
+        one = DescribeUserScramCredentialsResult(error_code=refused.code, error_message=None)
+        return DescribeUserScramCredentialsResponse(
+            error_code=refused.code,
+            error_message=None,
+            results=[one] * len(request.users or ()),
+        )
     named = Counter(user.name for user in request.users or ())
     if not named:
         named = Counter(broker.users.names())
     return DescribeUserScramCredentialsResponse(
-        error_message=None,
+        error_message="",
         results=[_result(broker, name, times) async for name, times in Pace().over(named.items())],
     )
 
@@ -46,7 +54,7 @@ def _result(broker: Broker, name: str, times: int) -> DescribeUserScramCredentia
         )
     return DescribeUserScramCredentialsResult(
         user=name,
-        error_message=None,
+        error_message="",
         credential_infos=[
             CredentialInfo(mechanism=mechanism, iterations=credential.iterations)
             for mechanism, credential in sorted(credentials.items())

@@ -9,6 +9,7 @@ an election.
 from typing import Final
 
 from leafcuttr.errors import ErrorCode
+from leafcuttr.handlers.access import ALTER_CLUSTER, refusal
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
@@ -26,6 +27,8 @@ UNCLEAN: Final = 1
 async def handle(
     broker: Broker, context: RequestContext, request: ElectLeadersRequest
 ) -> ElectLeadersResponse:
+    if (refused := refusal(broker, context, ALTER_CLUSTER)) is not None:
+        return _all(request, refused.code, refused.message)
     if request.election_type not in (PREFERRED, UNCLEAN):
         return _all(request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     if request.timeout_ms <= 0:

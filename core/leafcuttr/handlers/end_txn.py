@@ -7,6 +7,7 @@ transaction, and answers the producer id and epoch to go on with (KIP-890, part 
 from typing import Final
 
 from leafcuttr.errors import BrokerError, ErrorCode, StorageError
+from leafcuttr.handlers.access import WRITE_TRANSACTION, may
 from leafcuttr.handlers.add_partitions_to_txn import for_old_clients
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
@@ -19,6 +20,8 @@ _RAISES_EPOCH: Final = 5
 
 
 async def handle(broker: Broker, context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
+    if not may(broker, context, WRITE_TRANSACTION, request.transactional_id):
+        return EndTxnResponse(error_code=WRITE_TRANSACTION.error)
     try:
         answer = await broker.transactions.end(
             request.transactional_id,

@@ -31,11 +31,13 @@ from leafcuttr.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
+from leafcuttr.handlers.access import CLUSTER_ACTION, READ_TOPIC, TopicAccessDenied, client_may, denied
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.delayed import DelayedAnswer
 from leafcuttr.log.log import Log, NotCached
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.fetch_sessions import NO_SESSION, FetchPlan, FetchSpec
+from leafcuttr.state.security.acl import CLUSTER_NAME
 from leafcuttr.state.security.limits import ClientLimits
 from leafcuttr.state.security.quota_entities import CONSUMER_BYTE_RATE
 from leafcuttr.state.topics import Partition, Topic
@@ -50,6 +52,8 @@ from leafcuttr.wire.messages.fetch import (
 
 _TOPIC_IDS: Final = 13
 _READ_COMMITTED: Final = 1
+# What is found before the partition itself: its answer has empty lists, and nothing else.
+_WITHOUT_PARTITION: Final = (UnknownTopicId, UnknownTopicOrPartition, TopicAccessDenied)
 _AT_ONCE: Final = 200  # partitions read before others have their turn
 
 
@@ -68,7 +72,8 @@ def handle(
         return FetchResponse(error_code=error.code, session_id=0)
     if context.limits is not None and (wait_s := context.limits.fetch_wait_s(trio.current_time())):
         return _throttled(broker, plan, wait_s)
-    first = _Pass(broker, plan, request, context.limits)
+    readable = None if broker.authorizer is None else _Readable(broker, context)
+    first = _Pass(broker, plan, request, context.limits, readable)
     try:
         whole = first.read_on()
     except NotCached:
@@ -87,6 +92,35 @@ def _throttled(broker: Broker, plan: FetchPlan, wait_s: float) -> FetchResponse:
     return FetchResponse(throttle_time_ms=ceil(wait_s * 1000), session_id=plan.session_id)
 
 
+class _Readable:
+    """Which topics the client of a request may read, also later, while the request waits; and whether it may as a
+    follower."""
+
+    __slots__ = ("_api_key", "_broker", "_client", "_known", "_version")
+
+    def __init__(self, broker: Broker, context: RequestContext) -> None:
+        self._broker = broker
+        self._client = context.client
+        self._api_key = context.api_key
+        self._known: dict[str, bool] = {}
+        self._version = -1
+
+    @property
+    def by_follower(self) -> bool:
+        return client_may(self._broker, self._client, self._api_key, CLUSTER_ACTION, CLUSTER_NAME)
+
+    def __contains__(self, name: str) -> bool:
+        authorizer = self._broker.authorizer
+        if authorizer is not None and authorizer.version != self._version:
+            self._known.clear()
+            self._version = authorizer.version
+        found = self._known.get(name)
+        if found is None:
+            found = client_may(self._broker, self._client, self._api_key, READ_TOPIC, name)
+            self._known[name] = found
+        return found
+
+
 async def _answer_in_steps(
     broker: Broker, context: RequestContext, plan: FetchPlan, request: FetchRequest, first: "_Pass"
 ) -> FetchResponse:
@@ -102,7 +136,7 @@ async def _answer_in_steps(
 class DelayedFetch(DelayedAnswer):
     """A fetch that waits: each of its logs notifies it of new records."""
 
-    __slots__ = ("_begun", "_broker", "_context", "_last", "_logs", "_plan", "_request")
+    __slots__ = ("_begun", "_broker", "_context", "_last", "_logs", "_plan")
 
     def __init__(
         self,
@@ -118,7 +152,6 @@ class DelayedFetch(DelayedAnswer):
         self._broker = broker
         self._context = context
         self._plan = plan
-        self._request = request
         self._last = first
         self._begun: _Pass | None = None  # a pass that has to be awaited
         self._logs = first.logs
@@ -157,7 +190,7 @@ class DelayedFetch(DelayedAnswer):
         return self._last.response()
 
     def _new_pass(self) -> "_Pass":
-        return _Pass(self._broker, self._plan, self._request, self._context.limits)
+        return self._last.again(self._context.limits)
 
     def close(self) -> None:
         self._then = None
@@ -204,6 +237,7 @@ class _Pass:
         "_min_bytes",
         "_out",
         "_plan",
+        "_readable",
         "_request",
         "_seen",
         "failed",
@@ -212,11 +246,18 @@ class _Pass:
     )
 
     def __init__(
-        self, broker: Broker, plan: FetchPlan, request: FetchRequest, limits: ClientLimits | None
+        self,
+        broker: Broker,
+        plan: FetchPlan,
+        request: FetchRequest,
+        limits: ClientLimits | None,
+        readable: _Readable | None,
     ) -> None:
+        """`readable` is None where everything is."""
         self._broker = broker
-        self._plan = plan
         self._request = request
+        self._plan = plan
+        self._readable = readable
         self._answers: list[tuple[FetchSpec, PartitionData]] = []
         self._done = 0  # how many of the plan's partitions have been read
         self._follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
@@ -232,6 +273,10 @@ class _Pass:
         self._out: list[tuple[Log, int, int]] = []  # what the answer takes from each: bytes, offsets
         self.size = 0
         self.failed = False
+
+    def again(self, limits: ClientLimits | None) -> "_Pass":
+        """Another pass for the same request."""
+        return _Pass(self._broker, self._plan, self._request, limits, self._readable)
 
     def read_on(self) -> bool:
         """Look at some more partitions; whether that was all. Raises NotCached where that one needs the disk."""
@@ -257,7 +302,7 @@ class _Pass:
             return self._read(self._broker, spec, self._committed)
         except BrokerError as error:
             self.failed = True
-            unknown = isinstance(error, UnknownTopicId | UnknownTopicOrPartition)
+            unknown = isinstance(error, _WITHOUT_PARTITION)
             return PartitionData(
                 partition_index=spec.partition,
                 error_code=error.code,
@@ -298,6 +343,7 @@ class _Pass:
             or spec.current_leader_epoch not in (-1, epoch)
             or spec.last_fetched_epoch not in (-1, epoch)
             or self._follower
+            or (self._readable is not None and topic.name not in self._readable)
         ):
             return False
         self._look_at(log)
@@ -308,6 +354,8 @@ class _Pass:
         self._seen.append((log.high_watermark, log.log_start_offset))
 
     def _read(self, broker: Broker, spec: FetchSpec, committed: bool) -> PartitionData:
+        if self._readable is not None:
+            self._check_right(broker, spec, self._readable)
         partition = _find(broker, spec)
         log = partition.log
         _check_epoch(partition, spec.current_leader_epoch)
@@ -347,6 +395,16 @@ class _Pass:
             diverging_epoch=diverging or EpochEndOffset(),
             records=records if records is not None else b"",
         )
+
+    def _check_right(self, broker: Broker, spec: FetchSpec, readable: _Readable) -> None:
+        """Of a topic that is named by its name even whether it exists is not said."""
+        topic = _topic(broker, spec)
+        name = spec.topic if isinstance(spec.topic, str) else None if topic is None else topic.name
+        if self._follower:
+            if not readable.by_follower:
+                raise denied(READ_TOPIC)
+        elif name is not None and name not in readable:
+            raise denied(READ_TOPIC)
 
     def response(self) -> FetchResponse:
         """The answer to this pass; in an incremental session without the partitions that have no news."""

@@ -5,12 +5,15 @@ member gets a whole session when its group is there.
 """
 
 from leafcuttr.errors import BrokerError, CoordinatorLoadInProgress, ErrorCode
+from leafcuttr.handlers.access import READ_GROUP, may
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 def handle(broker: Broker, context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+    if not may(broker, context, READ_GROUP, request.group_id):
+        return HeartbeatResponse(error_code=READ_GROUP.error)
     if not request.group_id:
         return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     try:

@@ -14,7 +14,14 @@ from leafcuttr.config.setting import ConfigType, render
 from leafcuttr.config.topic import defaults_of
 from leafcuttr.errors import BrokerError, InvalidConfig, InvalidRequest
 from leafcuttr.handlers import broker_loggers
-from leafcuttr.handlers.config_resources import Resource, alter, change_each, check_names, check_node
+from leafcuttr.handlers.config_resources import (
+    Resource,
+    alter,
+    change_each,
+    check_names,
+    check_node,
+    check_right,
+)
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
@@ -43,7 +50,8 @@ async def handle(
     broker: Broker, context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     outcomes = await change_each(
-        request.resources, lambda resource: _change(broker, resource, validate_only=request.validate_only)
+        request.resources,
+        lambda resource: _change(broker, context, resource, validate_only=request.validate_only),
     )
     return IncrementalAlterConfigsResponse(
         responses=[
@@ -58,7 +66,9 @@ async def handle(
     )
 
 
-async def _change(broker: Broker, resource: AlterConfigsResource, *, validate_only: bool) -> None:
+async def _change(
+    broker: Broker, context: RequestContext, resource: AlterConfigsResource, *, validate_only: bool
+) -> None:
     kind, configs = resource.resource_type, resource.configs
     nulls = [c.name for c in configs if c.config_operation != Operation.DELETE and c.value is None]
     check_names([config.name for config in configs], nulls)
@@ -69,10 +79,12 @@ async def _change(broker: Broker, resource: AlterConfigsResource, *, validate_on
                 raise InvalidRequest(f"Unknown operations type {config.config_operation}")
             raise BrokerError
     if kind == Resource.BROKER_LOGGER:
+        check_right(broker, context, kind, resource.resource_name)
         _change_loggers(broker, resource, validate_only=validate_only)
         return
     await alter(
         broker,
+        context,
         kind,
         resource.resource_name,
         [config.name for config in configs if config.config_operation != Operation.DELETE],

@@ -12,6 +12,7 @@ going on, it is aborted first, and the answer is CONCURRENT_TRANSACTIONS: the cl
 from typing import Final
 
 from leafcuttr.errors import BrokerError, ErrorCode, StorageError
+from leafcuttr.handlers.access import IDEMPOTENT_WRITE, WRITE_TOPIC, WRITE_TRANSACTION, may
 from leafcuttr.handlers.add_partitions_to_txn import for_old_clients
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
@@ -24,6 +25,8 @@ _FENCED: Final = 4
 async def handle(
     broker: Broker, context: RequestContext, request: InitProducerIdRequest
 ) -> InitProducerIdResponse:
+    if (refused := _refusal(broker, context, request.transactional_id)) is not None:
+        return InitProducerIdResponse(error_code=refused, producer_id=-1, producer_epoch=-1)
     try:
         answer = await _init(broker, request)
     except StorageError:
@@ -35,6 +38,20 @@ async def handle(
     return InitProducerIdResponse(
         error_code=code, producer_id=answer.producer_id, producer_epoch=answer.epoch
     )
+
+
+def _refusal(broker: Broker, context: RequestContext, transactional_id: str | None) -> ErrorCode | None:
+    if transactional_id is not None:
+        allowed = may(broker, context, WRITE_TRANSACTION, transactional_id)
+        return None if allowed else WRITE_TRANSACTION.error
+    authorizer = broker.authorizer
+    if (
+        authorizer is None
+        or authorizer.allows_on_some(context.client, WRITE_TOPIC.operation, WRITE_TOPIC.resource_type)
+        or may(broker, context, IDEMPOTENT_WRITE)
+    ):
+        return None
+    return IDEMPOTENT_WRITE.error
 
 
 async def _init(broker: Broker, request: InitProducerIdRequest) -> TransactionAnswer:

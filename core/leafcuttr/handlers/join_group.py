@@ -9,6 +9,7 @@ request of a member without id only gets one, with MEMBER_ID_REQUIRED (KIP-394).
 from typing import Final
 
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.access import READ_GROUP, may
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.events import Join, JoinAnswer
@@ -25,6 +26,8 @@ async def handle(broker: Broker, context: RequestContext, request: JoinGroupRequ
 
 
 async def _join(broker: Broker, context: RequestContext, request: JoinGroupRequest) -> JoinAnswer:
+    if not may(broker, context, READ_GROUP, request.group_id):
+        return JoinAnswer(error=READ_GROUP.error, member_id="")
     settings = broker.settings
     if not request.group_id:
         return JoinAnswer(error=ErrorCode.INVALID_GROUP_ID, member_id=request.member_id)

@@ -6,6 +6,7 @@ Version 3 takes many members at once and answers each (KIP-345), 4 is flexible, 
 from typing import Final
 
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.access import READ_GROUP, may
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
@@ -18,6 +19,8 @@ _AT_ONCE: Final = 500
 
 
 async def handle(broker: Broker, context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    if not may(broker, context, READ_GROUP, request.group_id):
+        return LeaveGroupResponse(error_code=READ_GROUP.error)
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     pace = Pace()

@@ -9,6 +9,7 @@ yet.
 from collections.abc import Iterable
 
 from leafcuttr.errors import ErrorCode
+from leafcuttr.handlers.access import DESCRIBE_CLUSTER_CONFIGS, refusal
 from leafcuttr.handlers.config_resources import Resource, is_known
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
@@ -22,6 +23,8 @@ from leafcuttr.wire.messages.list_config_resources import (
 def handle(
     broker: Broker, context: RequestContext, request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
+    if (refused := refusal(broker, context, DESCRIBE_CLUSTER_CONFIGS)) is not None:
+        return ListConfigResourcesResponse(error_code=refused.code)
     if context.api_version == 0:
         return ListConfigResourcesResponse()
     if not all(is_known(kind) for kind in request.resource_types):

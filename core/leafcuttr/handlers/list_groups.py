@@ -7,6 +7,7 @@ Filters ignore case; a state or type that does not exist matches nothing. All gr
 from typing import Final
 
 from leafcuttr.errors import ErrorCode
+from leafcuttr.handlers.access import DESCRIBE_CLUSTER, DESCRIBE_GROUP, may
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -21,6 +22,7 @@ def handle(broker: Broker, context: RequestContext, request: ListGroupsRequest) 
     types = {kind.lower() for kind in request.types_filter}
     if types and _CLASSIC not in types:
         return ListGroupsResponse()
+    every = may(broker, context, DESCRIBE_CLUSTER, quietly=True)
     return ListGroupsResponse(
         groups=[
             ListedGroup(
@@ -30,6 +32,7 @@ def handle(broker: Broker, context: RequestContext, request: ListGroupsRequest) 
                 group_type=_CLASSIC,
             )
             for group in broker.groups.all()
-            if not states or group.state.value.lower() in states
+            if (not states or group.state.value.lower() in states)
+            and (every or may(broker, context, DESCRIBE_GROUP, group.group_id, quietly=True))
         ]
     )

@@ -18,6 +18,7 @@ from leafcuttr.errors import (
     UnknownLeaderEpoch,
     UnsupportedVersion,
 )
+from leafcuttr.handlers.access import DESCRIBE_TOPIC, may
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
@@ -47,7 +48,15 @@ async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRe
     pace = Pace()
     requested_twice = await _requested_twice(request, pace)
     topics: list[ListOffsetsTopicResponse] = []
+    unseen: list[ListOffsetsTopicResponse] = []
     for topic in request.topics:
+        if not may(broker, context, DESCRIBE_TOPIC, topic.name):
+            denied = [
+                _failure(item.partition_index, DESCRIBE_TOPIC.error)
+                async for item in pace.over(topic.partitions)
+            ]
+            unseen.append(ListOffsetsTopicResponse(name=topic.name, partitions=denied))
+            continue
         answers: list[ListOffsetsPartitionResponse] = []
         refused: set[int] = set()
         for item in topic.partitions:
@@ -65,7 +74,7 @@ async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRe
             except BrokerError as error:
                 answers.append(_failure(item.partition_index, error.code))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
-    return ListOffsetsResponse(topics=topics)
+    return ListOffsetsResponse(topics=topics + unseen)
 
 
 async def _offset(

@@ -5,6 +5,7 @@ that the whole transactional id has to match (KIP-1152). States that do not exis
 """
 
 from leafcuttr.errors import ErrorCode
+from leafcuttr.handlers.access import DESCRIBE_TRANSACTION, may
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.patterns import InvalidPattern, Pattern
@@ -43,5 +44,6 @@ async def handle(
                 transaction_state=each.now.state.title,
             )
             for each in await requested.select(broker.transactions.all(), broker.clock.now_ms())
+            if may(broker, context, DESCRIBE_TRANSACTION, each.transactional_id, quietly=True)
         ],
     )

@@ -15,19 +15,21 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidTopic, ThrottlingQuotaExceeded
-from leafcuttr.handlers.answers import (
-    CLUSTER_OPERATIONS,
-    NOT_REQUESTED,
-    TOPIC_OPERATIONS,
-    address,
-    operations_on,
-    rack,
+from leafcuttr.handlers.access import (
+    CREATE_ON_CLUSTER,
+    CREATE_TOPIC,
+    DESCRIBE_TOPIC,
+    cluster_operations,
+    may,
+    operations,
 )
+from leafcuttr.handlers.answers import NOT_REQUESTED, address, operations_on, rack
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.mutation_quota import MutationQuota
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
+from leafcuttr.state.security.acl import ResourceType
 from leafcuttr.state.topics import ZERO_ID, Topic
 from leafcuttr.wire.messages.metadata import (
     MetadataRequest,
@@ -42,10 +44,9 @@ async def handle(broker: Broker, context: RequestContext, request: MetadataReque
     refusal = _refusal(context.api_version, request)
     if refusal is not None:
         return _refused(request, refusal)
-    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
     host, port = address(context)
     quota = MutationQuota(broker, context, strict_from=0)
-    topics = await _topics(broker, context.api_version, request, operations, quota)
+    topics = await _topics(broker, context, request, quota)
     return MetadataResponse(
         throttle_time_ms=quota.throttle_time_ms,
         brokers=[MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=rack(broker))],
@@ -53,7 +54,9 @@ async def handle(broker: Broker, context: RequestContext, request: MetadataReque
         controller_id=broker.node_id,
         topics=topics,
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
+            cluster_operations(broker, context)
+            if request.include_cluster_authorized_operations
+            else NOT_REQUESTED
         ),
     )
 
@@ -78,40 +81,60 @@ def _refused(request: MetadataRequest, code: ErrorCode) -> MetadataResponse:
 
 
 async def _topics(
-    broker: Broker, version: int, request: MetadataRequest, operations: int, quota: MutationQuota
+    broker: Broker, context: RequestContext, request: MetadataRequest, quota: MutationQuota
 ) -> list[MetadataResponseTopic]:
     requested = request.topics
+    allowed = request.include_topic_authorized_operations
     pace = Pace()
-    if requested is None or (version == 0 and not requested):
+    if requested is None or (context.api_version == 0 and not requested):
         every: list[MetadataResponseTopic] = []
         for known in list(broker.topics.by_name.values()):
             await pace.turn()
-            every.append(_found(broker.node_id, known, operations))
+            if may(broker, context, DESCRIBE_TOPIC, known.name, quietly=True):
+                every.append(_found(broker, context, known, allowed=allowed))
         return every
     ids = dict.fromkeys(topic.topic_id for topic in requested if topic.topic_id != ZERO_ID)
     if ids:
-        return _by_id(broker, ids, operations)
+        return _by_id(broker, context, ids, allowed=allowed)
     create = request.allow_auto_topic_creation and broker.settings.bool("auto.create.topics.enable")
     found: list[MetadataResponseTopic] = []
     missing: list[MetadataResponseTopic] = []
+    uncreated: list[MetadataResponseTopic] = []
+    unseen: list[MetadataResponseTopic] = []
     for name in dict.fromkeys(topic.name for topic in requested if topic.name is not None):
         await pace.turn()
+        if not may(broker, context, DESCRIBE_TOPIC, name):
+            # Whether it exists is not said.
+            unseen.append(MetadataResponseTopic(error_code=DESCRIBE_TOPIC.error, name=name))
+            continue
         topic = broker.topics.find(name)
+        internal = name in topic_names.INTERNAL
+        if topic is None and create and not _may_create(broker, context, name):
+            uncreated.append(
+                MetadataResponseTopic(error_code=CREATE_TOPIC.error, name=name, is_internal=internal)
+            )
+            continue
         code = ErrorCode.NONE
         if topic is None:
             topic, code = await _missing(broker, name, create, quota)
         if topic is not None:
-            found.append(_found(broker.node_id, topic, operations))
+            found.append(_found(broker, context, topic, allowed=allowed))
         else:
             missing.append(
                 MetadataResponseTopic(
                     error_code=code,
                     name=name,
-                    is_internal=name in topic_names.INTERNAL,
-                    topic_authorized_operations=operations,
+                    is_internal=internal,
+                    topic_authorized_operations=(
+                        operations(broker, context, ResourceType.TOPIC, name) if allowed else NOT_REQUESTED
+                    ),
                 )
             )
-    return found + missing
+    return found + missing + uncreated + unseen
+
+
+def _may_create(broker: Broker, context: RequestContext, name: str) -> bool:
+    return may(broker, context, CREATE_ON_CLUSTER, quietly=True) or may(broker, context, CREATE_TOPIC, name)
 
 
 async def _missing(
@@ -131,35 +154,37 @@ async def _missing(
     return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _by_id(broker: Broker, ids: Iterable[bytes], operations: int) -> list[MetadataResponseTopic]:
+def _by_id(
+    broker: Broker, context: RequestContext, ids: Iterable[bytes], *, allowed: bool
+) -> list[MetadataResponseTopic]:
     found: list[MetadataResponseTopic] = []
+    unseen: list[MetadataResponseTopic] = []
     unknown: list[MetadataResponseTopic] = []
     for topic_id in ids:
         topic = broker.topics.by_id.get(topic_id)
-        if topic is not None:
-            found.append(_found(broker.node_id, topic, operations))
-        else:
+        if topic is None:
             unknown.append(
-                MetadataResponseTopic(
-                    error_code=ErrorCode.UNKNOWN_TOPIC_ID,
-                    name=None,
-                    topic_id=topic_id,
-                    topic_authorized_operations=operations,
-                )
+                MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
             )
-    return unknown + found
+        elif not may(broker, context, DESCRIBE_TOPIC, topic.name):
+            unseen.append(
+                MetadataResponseTopic(error_code=DESCRIBE_TOPIC.error, name=None, topic_id=topic_id)
+            )
+        else:
+            found.append(_found(broker, context, topic, allowed=allowed))
+    return unknown + found + unseen
 
 
-def _found(node_id: int, topic: Topic, operations: int) -> MetadataResponseTopic:
+def _found(broker: Broker, context: RequestContext, topic: Topic, *, allowed: bool) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.internal,
         partitions=[
-            _partition(node_id, part.index, part.leader_epoch, part.log.offline is not None)
+            _partition(broker.node_id, part.index, part.leader_epoch, part.log.offline is not None)
             for part in topic.partitions
         ],
-        topic_authorized_operations=operations if operations == NOT_REQUESTED else operations_on(topic),
+        topic_authorized_operations=operations_on(broker, context, topic) if allowed else NOT_REQUESTED,
     )
 
 

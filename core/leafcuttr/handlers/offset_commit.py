@@ -15,6 +15,7 @@ from typing import Final
 import trio
 
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.access import READ_GROUP, READ_TOPIC, may
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
@@ -43,6 +44,8 @@ _Codes = list[tuple[OffsetCommitRequestTopic, _OfTopic]]
 def handle(
     broker: Broker, context: RequestContext, request: OffsetCommitRequest
 ) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
+    if not may(broker, context, READ_GROUP, request.group_id):
+        return _refused(request, READ_GROUP.error)
     codes: _Codes = []
     places: list[_OfTopic] = []
     offsets: list[NewOffset] = []
@@ -108,6 +111,23 @@ def handle(
     return answer(errors) if isinstance(errors, list) else wait(errors)
 
 
+async def _refused(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
+    pace = Pace()
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=requested.name,
+                topic_id=requested.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+                    async for each in pace.over(requested.partitions)
+                ],
+            )
+            for requested in request.topics
+        ]
+    )
+
+
 def _count(request: OffsetCommitRequest) -> int:
     """Topics and partitions together."""
     return len(request.topics) + sum(len(requested.partitions) for requested in request.topics)
@@ -123,10 +143,14 @@ def _existing(
     """Those of these partitions that exist; the others get their code at once."""
     if context.api_version >= _TOPIC_IDS:
         topic = broker.topics.by_id.get(requested.topic_id)
+        name = None if topic is None else topic.name
         unknown = ErrorCode.UNKNOWN_TOPIC_ID
     else:
         topic = broker.topics.by_name.get(requested.name)
+        name = requested.name
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if broker.authorizer is not None and name is not None and not may(broker, context, READ_TOPIC, name):
+        topic, unknown = None, READ_TOPIC.error
     if topic is None:
         codes.extend((each.partition_index, unknown) for each in partitions)
         return []

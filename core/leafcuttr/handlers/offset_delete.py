@@ -5,6 +5,7 @@ is a NON_EMPTY_GROUP: which topics they use is not known.
 """
 
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.access import DELETE_GROUP, READ_TOPIC, may
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.offset_delete import (
@@ -19,11 +20,17 @@ from leafcuttr_sdk import TopicPartition
 async def handle(
     broker: Broker, context: RequestContext, request: OffsetDeleteRequest
 ) -> OffsetDeleteResponse:
+    if not may(broker, context, DELETE_GROUP, request.group_id):
+        return OffsetDeleteResponse(error_code=DELETE_GROUP.error)
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     known: list[TopicPartition] = []
     answers: dict[str, dict[int, ErrorCode]] = {}
     for requested in request.topics:
+        if not may(broker, context, READ_TOPIC, requested.name):
+            refused = dict.fromkeys((each.partition_index for each in requested.partitions), READ_TOPIC.error)
+            answers.setdefault(requested.name, {}).update(refused)
+            continue
         topic = broker.topics.find(requested.name)
         count = 0 if topic is None else len(topic.partitions)
         # Partitions that do not exist come first in the answer, as in Kafka's.

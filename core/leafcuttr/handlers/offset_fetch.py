@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.access import DESCRIBE_GROUP, DESCRIBE_TOPIC, denied, may
 from leafcuttr.handlers.answers import FewRepeated
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
@@ -61,7 +62,9 @@ async def handle(broker: Broker, context: RequestContext, request: OffsetFetchRe
         )
     requested = request.topics
     try:
-        offsets = _offsets(broker, request.group_id, request.require_stable, everything=requested is None)
+        offsets = _offsets(
+            broker, context, request.group_id, request.require_stable, everything=requested is None
+        )
     except BrokerError as error:
         topics = [
             _Topic(each.name, ZERO_UUID, [(index, _NOTHING) for index in each.partition_indexes], error.code)
@@ -72,13 +75,20 @@ async def handle(broker: Broker, context: RequestContext, request: OffsetFetchRe
             topics=await _old_topics(topics, pace) if context.api_version < _GROUP_ERROR else (),
         )
     if requested is None:
-        return OffsetFetchResponse(topics=await _old_topics(_all(broker, offsets, ids=False), pace))
-    named = (_named(offsets, each.name, ZERO_UUID, each.partition_indexes) for each in requested)
+        return OffsetFetchResponse(topics=await _old_topics(_all(broker, context, offsets, ids=False), pace))
+    named = _seen_first(
+        _named_if_seen(broker, context, offsets, each.name, each.partition_indexes) for each in requested
+    )
     return OffsetFetchResponse(topics=await _old_topics(named, pace))
 
 
-def _offsets(broker: Broker, group_id: str, require_stable: bool, *, everything: bool) -> _Offsets:
-    """What was committed, with `_UNSTABLE` where that may change, as the client wants to know. Raises as `fetch`."""
+def _offsets(
+    broker: Broker, context: RequestContext, group_id: str, require_stable: bool, *, everything: bool
+) -> _Offsets:
+    """What was committed, with `_UNSTABLE` where that may change, as the client wants to know. Raises as `fetch`, and
+    GroupAccessDenied."""
+    if not may(broker, context, DESCRIBE_GROUP, group_id):
+        raise denied(DESCRIBE_GROUP)
     offsets = broker.groups.offsets.fetch(group_id)
     unstable = broker.groups.offsets.unstable(group_id) if require_stable else frozenset()
     if not unstable:
@@ -104,18 +114,24 @@ async def _group(
 ) -> OffsetFetchResponseGroup:
     ids = context.api_version >= _TOPIC_IDS
     try:
-        offsets = _offsets(broker, requested.group_id, require_stable, everything=requested.topics is None)
+        offsets = _offsets(
+            broker, context, requested.group_id, require_stable, everything=requested.topics is None
+        )
     except BrokerError as error:
         return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=error.code)
     topics: Iterable[_Topic]
     if requested.topics is None:
-        topics = _all(broker, offsets, ids=ids)
+        topics = _all(broker, context, offsets, ids=ids)
     elif ids:
-        topics = (
-            _identified(broker, offsets, each.topic_id, each.partition_indexes) for each in requested.topics
+        topics = _seen_first(
+            _identified(broker, context, offsets, each.topic_id, each.partition_indexes)
+            for each in requested.topics
         )
     else:
-        topics = (_named(offsets, each.name, ZERO_UUID, each.partition_indexes) for each in requested.topics)
+        topics = _seen_first(
+            _named_if_seen(broker, context, offsets, each.name, each.partition_indexes)
+            for each in requested.topics
+        )
     return OffsetFetchResponseGroup(
         group_id=requested.group_id,
         topics=[
@@ -138,25 +154,45 @@ async def _group(
     )
 
 
+def _seen_first(topics: Iterable[_Topic]) -> list[_Topic]:
+    """As in Kafka, topics with an error are behind the others."""
+    return sorted(topics, key=lambda topic: bool(topic.error))
+
+
+def _named_if_seen(
+    broker: Broker,
+    context: RequestContext,
+    offsets: _Offsets,
+    name: str,
+    indexes: Iterable[int],
+    topic_id: bytes = ZERO_UUID,
+) -> _Topic:
+    if not may(broker, context, DESCRIBE_TOPIC, name):
+        return _Topic(name, topic_id, [(index, _NOTHING) for index in indexes], DESCRIBE_TOPIC.error)
+    return _named(offsets, name, topic_id, indexes)
+
+
 def _named(offsets: _Offsets, name: str, topic_id: bytes, indexes: Iterable[int]) -> _Topic:
     known = offsets.get(name, {})
     return _Topic(name, topic_id, [(index, known.get(index, _NOTHING)) for index in indexes])
 
 
-def _identified(broker: Broker, offsets: _Offsets, topic_id: bytes, indexes: Iterable[int]) -> _Topic:
+def _identified(
+    broker: Broker, context: RequestContext, offsets: _Offsets, topic_id: bytes, indexes: Iterable[int]
+) -> _Topic:
     topic = broker.topics.by_id.get(topic_id)
     if topic is None:
         return _Topic("", topic_id, [(index, _NOTHING) for index in indexes], ErrorCode.UNKNOWN_TOPIC_ID)
-    return _named(offsets, topic.name, topic_id, indexes)
+    return _named_if_seen(broker, context, offsets, topic.name, indexes, topic_id)
 
 
-def _all(broker: Broker, offsets: _Offsets, *, ids: bool) -> list[_Topic]:
-    """As it is now: others commit while the answer is made."""
+def _all(broker: Broker, context: RequestContext, offsets: _Offsets, *, ids: bool) -> list[_Topic]:
+    """What the client may see, as it is now: others commit while the answer is made."""
     topics = []
     for name, committed in offsets.items():
         topic = broker.topics.by_name.get(name)
         # Without an id there is nothing to call the topic by in the newest version.
-        if not ids or topic is not None:
+        if (not ids or topic is not None) and may(broker, context, DESCRIBE_TOPIC, name, quietly=True):
             topics.append(_Topic(name, topic.id if topic else ZERO_UUID, list(committed.items())))
     return topics
 

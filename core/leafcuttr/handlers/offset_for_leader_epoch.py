@@ -4,6 +4,7 @@ Version 3 added the replica id, 4 is flexible. An epoch that this log never had 
 """
 
 from leafcuttr.errors import BrokerError, FencedLeaderEpoch, UnknownLeaderEpoch
+from leafcuttr.handlers.access import CLUSTER_ACTION, DESCRIBE_TOPIC, may
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
@@ -21,15 +22,21 @@ async def handle(
     broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
     pace = Pace()
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[_end(broker, topic.topic, item) async for item in pace.over(topic.partitions)],
-            )
-            for topic in request.topics
-        ]
-    )
+    every = may(broker, context, CLUSTER_ACTION, quietly=True)
+    topics: list[OffsetForLeaderTopicResult] = []
+    unseen: list[OffsetForLeaderTopicResult] = []
+    for topic in request.topics:
+        name = topic.topic
+        if every or may(broker, context, DESCRIBE_TOPIC, name):
+            ends = [_end(broker, name, item) async for item in pace.over(topic.partitions)]
+            topics.append(OffsetForLeaderTopicResult(topic=name, partitions=ends))
+        else:
+            ends = [
+                EpochEndOffset(error_code=DESCRIBE_TOPIC.error, partition=item.partition)
+                async for item in pace.over(topic.partitions)
+            ]
+            unseen.append(OffsetForLeaderTopicResult(topic=name, partitions=ends))
+    return OffsetForLeaderEpochResponse(topics=topics + unseen)
 
 
 def _end(broker: Broker, topic: str, item: OffsetForLeaderPartition) -> EpochEndOffset:

@@ -30,6 +30,7 @@ from typing import Any, Final, NamedTuple, cast
 import trio
 
 from leafcuttr.errors import BrokerError, ErrorCode, UnknownTopicOrPartition
+from leafcuttr.handlers.access import WRITE_TOPIC, client_may
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.produce_answers import (
     all_refused,
@@ -50,7 +51,8 @@ from leafcuttr.log.log import Log
 from leafcuttr.runtime.unexpected import as_refusal
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.identity import ClientIdentity
-from leafcuttr.state.topics import Partition
+from leafcuttr.state.topics import Partition, Topic
+from leafcuttr.wire.api import ApiKey
 from leafcuttr.wire.batch import ATTRIBUTES_AT, COUNT_AT, HEADER_SIZE, MIN_RECORD, TRANSACTIONAL
 from leafcuttr.wire.messages.produce import (
     PartitionProduceResponse,
@@ -130,12 +132,17 @@ class Turn:
         answer of their partition. Not while a request is `unfinished`."""
         topics: list[TopicProduceResponse] = []
         self._answers.append((context.correlation_id, route, request.acks, topics))
-        refusal = refusal_of(request)
+        refusal = refusal_of(broker, context, request)
         if refusal is not None:
             topics += all_refused(request, *refusal)
             return
         if request.acks not in (-1, 0, 1):
-            topics += [refused(topic, ErrorCode.INVALID_REQUIRED_ACKS) for topic in request.topic_data]
+            for topic in request.topic_data:
+                named = _topic_of(broker, context.api_version, topic)[0]
+                allowed = named is None or _may_write(broker, context.client, named)
+                topics.append(
+                    refused(topic, ErrorCode.INVALID_REQUIRED_ACKS if allowed else WRITE_TOPIC.error)
+                )
             return
         now_ms = broker.clock.now_ms()
         self._left = _AT_ONCE
@@ -212,19 +219,17 @@ class Turn:
         For each partition one of these happens:
 
         - There have been enough for one turn: stop with `_PAUSE`. Other connections have their turn before the rest.
-        - The topic or the partition does not exist, or is internal, or a plugin's: an error.
+        - The client may not write to the topic; or it, or the partition, does not exist, or is internal, or a plugin's:
+          an error.
         - The batch is transactional and its transaction does not take it: an error. Nothing is staged.
         - Its records take a worker (`LongWork`): stop with that work. The partitions before this one are written
           meanwhile.
         - The log refuses the batch, or something unexpected fails: the error of this partition alone.
         - It is staged: it has offsets, and the next write of its log includes it.
         """
-        if version >= _TOPIC_IDS:
-            topic = broker.topics.by_id.get(data.topic_id)
-            missing = ErrorCode.UNKNOWN_TOPIC_ID
-        else:
-            topic = broker.topics.by_name.get(data.name)
-            missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        name, topic, missing = _topic_of(broker, version, data)
+        if broker.authorizer is not None and name is not None and not _may_write(broker, client, name):
+            topic, missing = None, WRITE_TOPIC.error
         # Of a topic that does not exist, or that this client may not write to, no partition exists either: all get
         # `missing`. Where the topic exists, `missing` is the error of partitions that it does not have.
         partitions: Sequence[Partition] = ()
@@ -369,6 +374,20 @@ class Turn:
             parts = cast(list[PartitionProduceResponse], self._answers[request][3][topic].partition_responses)
             if parts[partition].base_offset >= error.written_to:
                 parts[partition] = from_error(parts[partition].index, error)
+
+
+def _topic_of(
+    broker: Broker, version: int, data: TopicProduceData
+) -> tuple[str | None, Topic | None, ErrorCode]:
+    """The topic, and its name, which a request by name has also for one that does not exist; and the error then."""
+    if version >= _TOPIC_IDS:
+        topic = broker.topics.by_id.get(data.topic_id)
+        return None if topic is None else topic.name, topic, ErrorCode.UNKNOWN_TOPIC_ID
+    return data.name, broker.topics.by_name.get(data.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _may_write(broker: Broker, client: ClientIdentity, name: str) -> bool:
+    return client_may(broker, client, ApiKey.PRODUCE, WRITE_TOPIC, name)
 
 
 def _steps(records: memoryview | bytes) -> int:

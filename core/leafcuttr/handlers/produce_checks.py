@@ -7,6 +7,8 @@ request; then each partition by itself. The checks of the batch as such are `lea
 from typing import Final
 
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidRecordSet, UnsupportedCompressionType
+from leafcuttr.handlers.access import WRITE_TRANSACTION, may
+from leafcuttr.handlers.context import RequestContext
 from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.batch import (
@@ -28,9 +30,12 @@ ADDS_PARTITIONS: Final = 12
 _ZSTD: Final = 7  # the first version that may carry it (KIP-110)
 
 
-def refusal_of(request: ProduceRequest) -> tuple[ErrorCode, str | None] | None:
+def refusal_of(
+    broker: Broker, context: RequestContext, request: ProduceRequest
+) -> tuple[ErrorCode, str | None] | None:
     """Why nothing of the request is taken, whatever the partitions: a transactional batch without a transactional id,
-    or, before such a batch is found, bytes that cannot begin a batch. A batch that is cut off counts as none."""
+    or with one that the client may not use; or, before such a batch is found, bytes that cannot begin a batch. A batch
+    that is cut off counts as none."""
     for topic in request.topic_data:
         for item in topic.partition_data:
             records = item.records
@@ -41,8 +46,9 @@ def refusal_of(request: ProduceRequest) -> tuple[ErrorCode, str | None] | None:
             except CorruptBatch as error:
                 return ErrorCode.CORRUPT_MESSAGE, str(error)
             if size is not None and records[MAGIC_AT] == MAGIC and records[ATTRIBUTES_AT + 1] & TRANSACTIONAL:
-                if request.transactional_id is None:
-                    return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None
+                name = request.transactional_id
+                if name is None or not may(broker, context, WRITE_TRANSACTION, name):
+                    return WRITE_TRANSACTION.error, None
                 return None
     return None
 

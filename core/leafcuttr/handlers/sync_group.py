@@ -7,6 +7,7 @@ there and be the group's (KIP-559). The rules are in `leafcuttr.state.groups`.
 from typing import Final
 
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.access import READ_GROUP, may
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.events import Sync, SyncAnswer
@@ -29,6 +30,8 @@ async def _sync(broker: Broker, context: RequestContext, request: SyncGroupReque
     unnamed = request.protocol_type is None or request.protocol_name is None
     if unnamed and context.api_version >= _NAMES_PROTOCOL:
         return SyncAnswer(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if not may(broker, context, READ_GROUP, request.group_id):
+        return SyncAnswer(error=READ_GROUP.error)
     if not request.group_id:
         return SyncAnswer(error=ErrorCode.INVALID_GROUP_ID)
     event = Sync(

@@ -9,6 +9,7 @@ transaction by itself; before, AddOffsetsToTxn has to have done it (KIP-890).
 from typing import Final
 
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.access import READ_GROUP, READ_TOPIC, WRITE_TRANSACTION, may
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
@@ -31,7 +32,18 @@ async def handle(
     broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest
 ) -> TxnOffsetCommitResponse:
     pace = Pace()
-    offsets = [new async for requested in pace.over(request.topics) for new in _existing(broker, requested)]
+    refused = _refusal(broker, context, request)
+    unreadable = {
+        each.name
+        for each in request.topics
+        if refused is None and not may(broker, context, READ_TOPIC, each.name)
+    }
+    offsets = [
+        new
+        async for requested in pace.over(request.topics if refused is None else ())
+        if requested.name not in unreadable
+        for new in _existing(broker, requested)
+    ]
     codes: list[ErrorCode] = []
     if offsets:
         try:
@@ -48,16 +60,27 @@ async def handle(
                 partitions=[
                     TxnOffsetCommitResponsePartition(
                         partition_index=each.partition_index,
-                        error_code=outcomes.get(
-                            (requested.name, each.partition_index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                        ),
+                        error_code=outcomes.get((requested.name, each.partition_index), missing),
                     )
                     async for each in pace.over(requested.partitions)
                 ],
             )
             async for requested in pace.over(request.topics)
+            for missing in (
+                refused
+                or (
+                    READ_TOPIC.error if requested.name in unreadable else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                ),
+            )
         ]
     )
+
+
+def _refusal(broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest) -> ErrorCode | None:
+    for right, name in ((WRITE_TRANSACTION, request.transactional_id), (READ_GROUP, request.group_id)):
+        if not may(broker, context, right, name):
+            return right.error
+    return None
 
 
 async def _commit(

@@ -4,6 +4,7 @@ Kafka lets its only broker unregister, and then no client is served; here it get
 """
 
 from leafcuttr.errors import ErrorCode
+from leafcuttr.handlers.access import ALTER_CLUSTER, refusal
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
@@ -12,6 +13,8 @@ from leafcuttr.wire.messages.unregister_broker import UnregisterBrokerRequest, U
 def handle(
     broker: Broker, context: RequestContext, request: UnregisterBrokerRequest
 ) -> UnregisterBrokerResponse:
+    if (refused := refusal(broker, context, ALTER_CLUSTER)) is not None:
+        return UnregisterBrokerResponse(error_code=refused.code, error_message=refused.message)
     if request.broker_id != broker.node_id:
         return UnregisterBrokerResponse(
             error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,

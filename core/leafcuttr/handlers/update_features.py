@@ -10,6 +10,8 @@ from typing import Final
 import trio
 
 from leafcuttr.errors import ErrorCode, StorageError
+from leafcuttr.handlers.access import ALTER_CLUSTER
+from leafcuttr.handlers.access import refusal as access_refusal
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.features import FEATURES
@@ -28,6 +30,8 @@ UNSAFE_DOWNGRADE: Final = 3
 async def handle(
     broker: Broker, context: RequestContext, request: UpdateFeaturesRequest
 ) -> UpdateFeaturesResponse:
+    if (denied := access_refusal(broker, context, ALTER_CLUSTER)) is not None:
+        return UpdateFeaturesResponse(error_code=denied.code, error_message=denied.message)
     for update in request.feature_updates:
         refusal = _refusal(broker, context.api_version, update)
         if refusal is None:

@@ -6,6 +6,7 @@ Here the coordinator writes its markers itself; the request comes from an admini
 """
 
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.access import ALTER_CLUSTER, CLUSTER_ACTION, refusal
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
@@ -26,6 +27,7 @@ async def handle(
     broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse:
     # A producer is in the answer once, as in Kafka, whose last word on a partition counts.
+    refused = refusal(broker, context, ALTER_CLUSTER, CLUSTER_ACTION)
     results: dict[int, dict[str, dict[int, int]]] = {}
     pace = Pace()
     async for marker in pace.over(request.markers):
@@ -34,7 +36,11 @@ async def handle(
             partitions = topics.setdefault(topic.name, {})
             for index in topic.partition_indexes:
                 await pace.turn()
-                partitions[index] = await _write(broker, TopicPartition(topic.name, index), marker)
+                partitions[index] = (
+                    await _write(broker, TopicPartition(topic.name, index), marker)
+                    if refused is None
+                    else refused.code
+                )
     return WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(

@@ -17,6 +17,7 @@ from leafcuttr.runtime.pacing import Pace
 from leafcuttr.server import loop_delay
 from leafcuttr.server.listener import Connections
 from leafcuttr.state.broker import Broker
+from leafcuttr.state.security.audit import PERIOD_S, AuditLog
 from leafcuttr_sdk.trouble import exhausted
 
 logger = logging.getLogger(__name__)
@@ -64,9 +65,21 @@ def start(broker: Broker, connections: Connections, nursery: trio.Nursery) -> No
         broker.delegation_tokens.remove_expired,
     )
     nursery.start_soon(connections.sessions.run)
+    if broker.audit is not None:
+        nursery.start_soon(_sweep_audit, broker.audit)
     if every_ms := settings.int("lc.tls.reload.interval.ms"):
         look = partial(_read_certificates, broker, connections)
         nursery.start_soon(_every, "reading certificates", lambda: every_ms / 1000, look)
+
+
+async def _sweep_audit(audit: AuditLog) -> None:
+    """Write what has been counted, and all of it at the end."""
+    try:
+        while True:
+            await trio.sleep(PERIOD_S)
+            audit.sweep()
+    finally:
+        audit.sweep(everything=True)
 
 
 async def _every(

@@ -1,4 +1,7 @@
-"""The log for people and machines: one line an event, on standard error, as text or JSON. Quiet by default."""
+"""The log for people and machines: one line an event, on standard error, as text or JSON. Quiet by default.
+
+The lines of the audit log are JSON already, and stay as they are in either format.
+"""
 
 import json
 import logging
@@ -6,6 +9,7 @@ import sys
 from typing import Final, Literal, TextIO
 
 from leafcuttr.runtime.standard_streams import is_open, open_closed_streams
+from leafcuttr.state.security.audit import LOGGER as AUDIT
 from leafcuttr_sdk.trouble import Complaints, exhausted
 
 Format = Literal["text", "json"]
@@ -31,6 +35,8 @@ class _TextFormatter(logging.Formatter):
         return super().formatMessage(record)
 
     def format(self, record: logging.LogRecord) -> str:
+        if record.name == AUDIT:
+            return record.getMessage()
         line = super().format(record).translate(_CONTROLS)
         # The end of a traceback says what happened, so the middle goes.
         return line if len(line) <= _LONGEST else f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"
@@ -38,6 +44,8 @@ class _TextFormatter(logging.Formatter):
 
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
+        if record.name == AUDIT:
+            return record.getMessage()
         event = {
             "time": self.formatTime(record),
             "level": record.levelname.lower(),

@@ -18,15 +18,17 @@ What has to hold:
 - Whatever `Log.stage` raises, the general way will find again, and answer; nothing of that request is staged then. What
   cannot be written at once, or fails to be, is handed to the connection's `Turn`, which waits for it or answers the
   failure.
-- Not learned: acks=0, a transactional id, more than one partition, an internal topic, what a client with a quota sends.
-  Never taken: a batch that is transactional or of control records, a frame above LARGEST, or one that
-  `queued.max.request.bytes` counts, one for a topic with record filters or produce validators.
+- Not learned: acks=0, a transactional id, more than one partition, an internal topic, what a client with a quota sends,
+  anything where the audit log has all that is allowed. Never taken: a batch that is transactional or of control
+  records, a frame above LARGEST, or one that `queued.max.request.bytes` counts, one for a topic with record filters or
+  produce validators.
 """
 
 import struct
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
+from leafcuttr.handlers.access import WRITE_TOPIC, client_may
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.produce import Turn
 from leafcuttr.handlers.produce_answers import succeeded
@@ -36,6 +38,7 @@ from leafcuttr.log.append.staged import Staged
 from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Partition
+from leafcuttr.wire.api import ApiKey
 from leafcuttr.wire.batch import ATTRIBUTES_AT, CONTROL, HEADER_SIZE, TRANSACTIONAL
 from leafcuttr.wire.codec import writer
 from leafcuttr.wire.messages.produce import (
@@ -155,6 +158,7 @@ class _Learned:
         "_answer",
         "_answer_size",
         "_around",
+        "_authorizer",
         "_changes",
         "_client",
         "_head",
@@ -166,6 +170,7 @@ class _Learned:
         "_prefix",
         "_records",
         "_records_at",
+        "_rights",
         "_route",
         "_tags",
         "_topics",
@@ -186,6 +191,8 @@ class _Learned:
         """`frame` begins with its size, is in canonical form and carries `records` bytes of records."""
         flexible = route.version >= _FLEXIBLE
         self._changes = broker.metadata.changes
+        self._authorizer = broker.authorizer
+        self._rights = 0 if broker.authorizer is None else broker.authorizer.version
         self._client = context.client
         self._topics: Any = broker.topics.by_id if route.version >= _TOPIC_IDS else broker.topics.by_name
         self._name = name
@@ -208,15 +215,16 @@ class _Learned:
 
     def holds(self, broker: Broker, context: RequestContext) -> bool:
         """Whether all that the learned request was judged by is as it was: the client, which has no quota, and all
-        topics and settings, every change of which is counted. A worker thread counts it before the loop learns of it,
-        so the topic and the chain of its log are compared besides; the log of a partition is never another one. A log
-        with a chain must not show it twice what it refuses."""
+        topics, settings and ACLs, every change of which is counted. A worker thread counts it before the loop learns of
+        it, so the topic, the chain of its log and the version of the authorizer are compared besides; the log of a
+        partition is never another one. A log with a chain must not show it twice what it refuses."""
         return (
             context.limits is None
             and context.client is self._client
             and broker.metadata.changes == self._changes
             and self._topics.get(self._name) is self._partition.topic
             and self.log.chain is None
+            and (self._authorizer is None or self._authorizer.version == self._rights)
         )
 
     def stage(
@@ -287,6 +295,8 @@ def _learn(
     """What is learned of a request; None if it must not be repeated."""
     if route.version < _OLDEST or context.limits is not None:
         return None
+    if broker.audit is not None and broker.audit.every:
+        return None
     if request.transactional_id is not None or request.acks not in (-1, 1):
         return None
     if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
@@ -296,6 +306,8 @@ def _learn(
     topics = broker.topics
     topic = topics.by_id.get(data.topic_id) if route.version >= _TOPIC_IDS else topics.by_name.get(data.name)
     if topic is None or topic.internal or item.records is None or not 0 <= item.index < len(topic.partitions):
+        return None
+    if not client_may(broker, context.client, ApiKey.PRODUCE, WRITE_TOPIC, topic.name, quietly=True):
         return None
     partition = topic.partitions[item.index]
     if partition.log.chain is not None:

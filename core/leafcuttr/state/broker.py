@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from leafcuttr.config.checks import principals_of
 from leafcuttr.config.listeners import Listener
 from leafcuttr.config.load import data_directory
 from leafcuttr.config.settings import Settings
@@ -25,6 +26,9 @@ from leafcuttr.state.groups.coordinator import GroupCoordinator
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.plugged import Plugged
 from leafcuttr.state.producer_ids import ProducerIds
+from leafcuttr.state.security.acls import Acls
+from leafcuttr.state.security.audit import AuditLog
+from leafcuttr.state.security.authorizer import StandardAuthorizer
 from leafcuttr.state.security.bearer.sources import KeySources
 from leafcuttr.state.security.delegation_tokens import DelegationTokens
 from leafcuttr.state.security.limits import QuotaWindows
@@ -62,8 +66,8 @@ class Broker:
     health are answered, if they are.
     `appender` takes the appends of the broker's own tasks. `delayed_requests` are those that wait for records or for
     other members of a group; a stopping server has them answered at once. `token_keys` are those of issuers of bearer
-    tokens. `serving` is whether all that has to be ready
-    is; `plugged` is what plugins have added.
+    tokens. `serving` is whether all that has to be ready is; `plugged` is what plugins have added. Without an
+    `authorizer` everybody may do everything; `audit` is there only with one.
     """
 
     settings: Settings
@@ -95,6 +99,8 @@ class Broker:
     token_keys: KeySources = field(default_factory=KeySources)
     plugged: Plugged = field(default_factory=Plugged)
     began: float = field(default_factory=time.monotonic)
+    authorizer: StandardAuthorizer | None = None
+    audit: AuditLog | None = None
 
 
 def open_broker(settings: Settings, clock: Clock, *, pressure: WritePressure | None = None) -> Broker:
@@ -120,6 +126,7 @@ def open_broker(settings: Settings, clock: Clock, *, pressure: WritePressure | N
     features = Features(metadata)
     producer_ids = ProducerIds(metadata)
     groups = GroupCoordinator(settings=settings, topics=topics, clock=clock)
+    authorizer = _authorizer(settings, metadata)
     return Broker(
         settings=settings,
         dynamic_settings=dynamic_settings,
@@ -156,4 +163,21 @@ def open_broker(settings: Settings, clock: Clock, *, pressure: WritePressure | N
         ),
         fetch_sessions=FetchSessions(settings.int("max.incremental.fetch.session.cache.slots"), clock),
         appender=Appender(clock),
+        authorizer=authorizer,
+        audit=None if authorizer is None else _audit(settings, authorizer, clock),
     )
+
+
+def _authorizer(settings: Settings, metadata: MetadataStore) -> StandardAuthorizer | None:
+    if not settings.text("authorizer.class.name"):
+        return None
+    super_users = principals_of(settings.text("super.users"))
+    allow_if_no_acl = settings.bool("allow.everyone.if.no.acl.found")
+    return StandardAuthorizer(Acls(metadata), super_users, allow_if_no_acl=allow_if_no_acl)
+
+
+def _audit(settings: Settings, authorizer: StandardAuthorizer, clock: Clock) -> AuditLog | None:
+    what = settings.text("lc.audit.log")
+    if what == "off":
+        return None
+    return AuditLog(lambda *of: authorizer.rules.verdict(*of).rule, clock, every=what == "all")

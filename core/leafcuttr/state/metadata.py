@@ -122,6 +122,19 @@ STEPS: Final[Sequence[Sequence[str]]] = (
             PRIMARY KEY (entity, name)
         ) WITHOUT ROWID""",
     ),
+    (
+        # The numbers are Kafka's.
+        """CREATE TABLE acls (
+            resource_type INTEGER NOT NULL,
+            name TEXT NOT NULL,
+            pattern_type INTEGER NOT NULL,
+            principal TEXT NOT NULL,
+            host TEXT NOT NULL,
+            operation INTEGER NOT NULL,
+            permission INTEGER NOT NULL,
+            PRIMARY KEY (resource_type, name, pattern_type, principal, host, operation, permission)
+        ) WITHOUT ROWID""",
+    ),
 )
 
 
@@ -183,6 +196,18 @@ class StoredQuota(NamedTuple):
     entity: str
     name: str
     value: float
+
+
+class StoredAcl(NamedTuple):
+    """An ACL as it is stored."""
+
+    resource_type: int
+    name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission: int
 
 
 class MetadataStore:
@@ -392,6 +417,25 @@ class MetadataStore:
         with self._writing() as connection:
             connection.executemany("DELETE FROM quotas WHERE entity = ? AND name = ?", list(removed))
             connection.executemany("REPLACE INTO quotas VALUES (?, ?, ?)", list(stored))
+
+    def acls(self) -> list[StoredAcl]:
+        """All of them, in order."""
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT resource_type, name, pattern_type, principal, host, operation, permission FROM acls"
+                " ORDER BY resource_type, name, pattern_type, principal, host, operation, permission"
+            )
+            return [StoredAcl(*row) for row in rows]
+
+    def change_acls(self, new: Iterable[StoredAcl], gone: Iterable[StoredAcl]) -> None:
+        """Add these, which may be there already, and delete those; all or none."""
+        with self._writing() as connection:
+            connection.executemany(
+                "DELETE FROM acls WHERE resource_type = ? AND name = ? AND pattern_type = ? AND principal = ?"
+                " AND host = ? AND operation = ? AND permission = ?",
+                list(gone),
+            )
+            connection.executemany("INSERT OR IGNORE INTO acls VALUES (?, ?, ?, ?, ?, ?, ?)", list(new))
 
     def secret(self, name: str) -> bytes:
         """32 bytes that only this data directory has, made by chance when they are first wanted."""

@@ -40,6 +40,9 @@ class ApiKey(IntEnum):
     END_TXN = 26
     WRITE_TXN_MARKERS = 27
     TXN_OFFSET_COMMIT = 28
+    DESCRIBE_ACLS = 29
+    CREATE_ACLS = 30
+    DELETE_ACLS = 31
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     ALTER_REPLICA_LOG_DIRS = 34
@@ -161,6 +164,9 @@ APIS: dict[int, Api] = {
         _api(ApiKey.END_TXN, "EndTxn", (0, 5), 3),
         _api(ApiKey.WRITE_TXN_MARKERS, "WriteTxnMarkers", (1, 2), 1),
         _api(ApiKey.TXN_OFFSET_COMMIT, "TxnOffsetCommit", (0, 5), 3),
+        _api(ApiKey.DESCRIBE_ACLS, "DescribeAcls", (1, 3), 2),
+        _api(ApiKey.CREATE_ACLS, "CreateAcls", (1, 3), 2),
+        _api(ApiKey.DELETE_ACLS, "DeleteAcls", (1, 3), 2),
         _api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", (1, 4), 4),
         _api(ApiKey.ALTER_CONFIGS, "AlterConfigs", (0, 2), 2),
         _api(ApiKey.ALTER_REPLICA_LOG_DIRS, "AlterReplicaLogDirs", (1, 2), 2),

@@ -12,6 +12,7 @@ COMMANDS: Final = {
     "configs": "describe and change settings and quotas in a running cluster",
     "certs": "show, check, reload and make the certificates of listeners and clients",
     "users": "create, change, delete and list the users that may log in",
+    "acls": "add, remove, list and check ACLs: who may do what",
     "quotas": "set, remove and list how much users, client ids and addresses may have",
     "logdirs": "what the log directories of brokers hold, and how much space is free",
     "cluster": "the id, brokers, features and API versions of a cluster",

@@ -100,7 +100,7 @@ class TopicsView:
             return texts
 
         given = [setting for setting, value in configs.items() if value is not None]
-        await alter(self._core, Resource.TOPIC, name, given, edited, validate_only=False)
+        await alter(self._core, None, Resource.TOPIC, name, given, edited, validate_only=False)
 
     async def add_partitions(self, name: str, total: int) -> None:
         topic = existing(self._core, name)
