@@ -51,7 +51,7 @@ def test_java(address: str, fresh: Fresh, tmp_path: Path) -> None:
         return secured_clients.java_tool("4.3.1", address, COMMAND, "--command-config", str(alice), *words)
 
     made = command("--create", "--max-life-time-period", "-1", "--renewer-principal", "User:bob")
-    row = re.search(r"^(\S{22})\s+(\S{80,90})\s+User:alice\s+User:alice\s+User:bob\s", made, re.MULTILINE)
+    row = re.search(r"^(\S{22})\s+(\S{80,90})\s+User:alice\s+User:alice\s+\[User:bob\]\s", made, re.MULTILINE)
     assert row is not None, made
     token_id, secret = row.groups()
     assert secret in command("--describe", "--owner-principal", "User:alice")
