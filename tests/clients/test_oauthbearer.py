@@ -118,7 +118,7 @@ def test_confluent_kafka_with_an_issuer(secured: Secured, fresh: Fresh) -> None:
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 @pytest.mark.long
 def test_java(secured: Secured, fresh: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As librdkafka; Java has to be told that it may request the URL."""
+    """As librdkafka. Java has to be told to do so, by default it has no token; and that it may request the URL."""
     url = secured.endpoint.url.replace("/keys", "/token")
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}")
     config = tmp_path / "client.properties"
@@ -126,6 +126,8 @@ def test_java(secured: Secured, fresh: Fresh, tmp_path: Path, monkeypatch: pytes
         "security.protocol=SASL_SSL\n"
         f"ssl.truststore.type=PEM\nssl.truststore.location={secured.certificates.trusted}\n"
         "sasl.mechanism=OAUTHBEARER\n"
+        "sasl.login.callback.handler.class="
+        "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler\n"
         f"sasl.oauthbearer.token.endpoint.url={url}\n"
         "sasl.oauthbearer.client.credentials.client.id=java\n"
         "sasl.oauthbearer.client.credentials.client.secret=sesame\n"
