@@ -52,7 +52,7 @@ def test_no_key_is_left_on_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
     class Context(ssl.SSLContext):
         def load_cert_chain(self, certfile, keyfile=None, password=None) -> None:  # type: ignore[no-untyped-def]
-            loaded.append(os.readlink(certfile))  # noqa: PTH115
+            loaded.append(os.readlink(str(certfile)))  # noqa: PTH115
             super().load_cert_chain(certfile, keyfile, password)
 
     before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208

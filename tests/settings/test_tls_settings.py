@@ -153,7 +153,7 @@ def test_passwords_of_keystores(serve: Any) -> None:
     with_key = {**jks, "ssl.keystore.password": "store-secret"}
     assert "PKCS#12 keystore; ssl.truststore.password is not given" in refusal(serve, with_key)
     with serve({**with_key, **CHANGES, "ssl.truststore.password": "trust-secret"}) as broker:
-        p12 = {
+        p12: dict[str, str | None] = {
             "ssl.keystore.location": str(KEYSTORES / "key.p12"),
             "ssl.truststore.location": str(KEYSTORES / "trust.jks"),
         }

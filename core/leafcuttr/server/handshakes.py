@@ -64,11 +64,10 @@ class Handshakes(Admission):
         if encoded is None:
             return ANONYMOUS
         try:
-            subject = parse_certificate(encoded).subject_text
-            return Principal("User", rules.name(subject))
+            return Principal("User", rules.name(parse_certificate(encoded).subject_text))
         except DerError as error:
             self.refuse(listener, peer, f"its certificate cannot be read ({error})")
-        except NoRuleMatches:
+        except NoRuleMatches as subject:
             self.refuse(listener, peer, f"no rule of ssl.principal.mapping.rules matches {subject}")
         return None
 
