@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from leafcuttr.errors import InvalidRequest
 from leafcuttr.handlers.acl_filters import filter_of, known
 from leafcuttr.state.security.acl import AclFilter, AclOperation, AclPermission, PatternType, ResourceType
-from leafcuttr.wire.errors import MalformedMessage
 from leafcuttr.wire.messages.describe_acls import DescribeAclsRequest
 
 
@@ -27,5 +27,5 @@ def test_a_filter() -> None:
 
 @pytest.mark.parametrize("number", [0, -1, 16, 127])
 def test_numbers_that_are_none(number: int) -> None:
-    with pytest.raises(MalformedMessage, match=f"{number} is no AclOperation"):
+    with pytest.raises(InvalidRequest, match=f"Unknown AclOperation {number}"):
         known(AclOperation, number)

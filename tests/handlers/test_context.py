@@ -45,7 +45,6 @@ SOFTWARE = ApiVersionsRequest(client_software_name="test-client", client_softwar
 
 ANSWERED: Mapping[int, Mapping[str, int]] = {
     ApiKey.PRODUCE: {"acks": -1},
-    ApiKey.DESCRIBE_ACLS: {"resource_type_filter": 1, "operation": 1, "permission_type": 1},
 }
 """What a request needs to get an answer."""
 Shown = list[tuple[int, int, ClientIdentity]]

@@ -35,14 +35,14 @@ async def test_each_is_refused_by_itself(secured: Broker, sender_of: Callable[[B
     request = CreateAclsRequest(
         creations=[
             creation(),
-            creation(operation=1),
+            creation(operation=99),
             creation(resource_type=4),
             creation(resource_type=4, resource_name="kafka-cluster", operation=7),
         ]
     )
     answer = await sender_of(secured)(request, 3)
     assert [each.error_code for each in answer.results] == [0, 42, 42, 0]
-    assert answer.results[1].error_message == "Invalid operation ANY"
+    assert answer.results[1].error_message == "Unknown AclOperation 99"
     assert secured.authorizer is not None and len(secured.authorizer.acls) == 2
 
 

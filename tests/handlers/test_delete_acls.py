@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -63,3 +64,9 @@ async def test_what_each_filter_has_taken(
         ["a"],
     ]
     assert list(secured.authorizer.acls) == acls[1:]
+
+
+async def test_numbers_that_stand_for_nothing(secured: Broker, sender_of: Callable[[Broker], Any]) -> None:
+    request = DeleteAclsRequest(filters=[of(None), replace(of(None), permission_type=9)])
+    answer = await sender_of(secured)(request, 3)
+    assert [each.error_code for each in answer.filter_results] == [ErrorCode.INVALID_REQUEST] * 2

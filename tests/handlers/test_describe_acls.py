@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from leafcuttr.errors import ErrorCode
@@ -25,6 +26,11 @@ async def test_without_an_authorizer(send: Any) -> None:
     answer = await send(EVERY, 3)
     assert answer.error_code == ErrorCode.SECURITY_DISABLED
     assert answer.error_message == "No Authorizer is configured on the broker"
+
+
+async def test_numbers_that_stand_for_nothing(secured: Broker, sender_of: Callable[[Broker], Any]) -> None:
+    answer = await sender_of(secured)(replace(EVERY, operation=99), 3)
+    assert (answer.error_code, answer.error_message) == (42, "Unknown AclOperation 99")
 
 
 async def test_acls_of_one_pattern_are_together(secured: Broker, sender_of: Callable[[Broker], Any]) -> None:

@@ -1,13 +1,13 @@
 """ACLs and filters as the three APIs of ACLs carry them.
 
-A number that Kafka does not know ends the connection, as there.
+A number that stands for nothing is an INVALID_REQUEST, where Kafka closes the connection.
 """
 
 from enum import IntEnum
 from typing import Protocol, TypeVar
 
+from leafcuttr.errors import InvalidRequest
 from leafcuttr.state.security.acl import AclFilter, AclOperation, AclPermission, PatternType, ResourceType
-from leafcuttr.wire.errors import MalformedMessage
 
 
 class FilterFields(Protocol):
@@ -39,18 +39,18 @@ E = TypeVar("E", bound=IntEnum)
 
 
 def known(kind: type[E], number: int) -> E:
-    """The member with this number. Raises MalformedMessage for 0, which is UNKNOWN, and any other that is none."""
+    """The member with this number. Raises InvalidRequest for 0, which is UNKNOWN, and any other that is none."""
     try:
         found = kind(number)
     except ValueError:
         found = kind(0)
     if not found:
-        raise MalformedMessage(f"{number} is no {kind.__name__}")
+        raise InvalidRequest(f"Unknown {kind.__name__} {number}")
     return found
 
 
 def filter_of(fields: FilterFields) -> AclFilter:
-    """Raises MalformedMessage."""
+    """Raises InvalidRequest."""
     return AclFilter(
         known(ResourceType, fields.resource_type_filter),
         fields.resource_name_filter,

@@ -2,7 +2,7 @@
 
 Version 1 brought prefixed patterns (KIP-290), 2 is flexible, 3 knows the type USER (KIP-373). Each is refused by
 itself, in the words of Kafka's controller; the others are stored together. Without an authorizer all are
-SECURITY_DISABLED. An element of an unknown kind closes the connection, as in Kafka.
+SECURITY_DISABLED.
 """
 
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidRequest, PolicyViolation
@@ -30,18 +30,14 @@ from leafcuttr.wire.messages.create_acls import (
 
 async def handle(broker: Broker, context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
     pace = Pace()
-    acls = [_acl_of(creation) async for creation in pace.over(request.creations)]
     refused: BrokerError | None = refusal(broker, context, ALTER_CLUSTER)
     if refused is not None:
-        return _all(len(acls), refused.code, refused.message)
+        return _all(len(request.creations), refused.code, refused.message)
     if broker.authorizer is None:
-        return _all(len(acls), ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
-    wrong = [_wrong_with(acl) async for acl in pace.over(acls)]
-    sound = [acl for acl, why in zip(acls, wrong, strict=True) if why is None]
-    failure = await _create(broker.authorizer.acls, sound)
-    return CreateAclsResponse(
-        results=[_result(failure if why is None else InvalidRequest(why)) for why in wrong]
-    )
+        return _all(len(request.creations), ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    checked = [_checked(creation) async for creation in pace.over(request.creations)]
+    failure = await _create(broker.authorizer.acls, [one for one in checked if isinstance(one, Acl)])
+    return CreateAclsResponse(results=[_result(failure if isinstance(one, Acl) else one) for one in checked])
 
 
 async def _create(acls: Acls, sound: list[Acl]) -> BrokerError | None:
@@ -54,8 +50,18 @@ async def _create(acls: Acls, sound: list[Acl]) -> BrokerError | None:
     return None
 
 
+def _checked(creation: AclCreation) -> Acl | BrokerError:
+    """The ACL, or why it cannot be one."""
+    try:
+        acl = _acl_of(creation)
+    except InvalidRequest as error:
+        return error.with_traceback(None)
+    why = _wrong_with(acl)
+    return acl if why is None else InvalidRequest(why)
+
+
 def _acl_of(creation: AclCreation) -> Acl:
-    """Raises MalformedMessage."""
+    """Raises InvalidRequest."""
     return Acl(
         known(ResourceType, creation.resource_type),
         creation.resource_name,

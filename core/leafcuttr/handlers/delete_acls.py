@@ -1,8 +1,7 @@
 """DeleteAcls, versions 1 to 3: all ACLs that some filter takes, together.
 
 Version 1 brought prefixed patterns (KIP-290), 2 is flexible, 3 knows the type USER (KIP-373). One that several filters
-take is in the answer to each of them. Without an authorizer all are SECURITY_DISABLED. An element of an unknown kind
-closes the connection, as in Kafka.
+take is in the answer to each of them. Without an authorizer all are SECURITY_DISABLED.
 """
 
 from collections.abc import Sequence
@@ -24,16 +23,17 @@ from leafcuttr.wire.messages.delete_acls import (
 
 async def handle(broker: Broker, context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
     pace = Pace()
-    filters = [filter_of(each) async for each in pace.over(request.filters)]
+    count = len(request.filters)
     refused: BrokerError | None = refusal(broker, context, ALTER_CLUSTER)
     if refused is not None:
-        return _all(len(filters), refused.code, refused.message)
+        return _all(count, refused.code, refused.message)
     if broker.authorizer is None:
-        return _all(len(filters), ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+        return _all(count, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     try:
+        filters = [filter_of(each) async for each in pace.over(request.filters)]
         found = await broker.authorizer.acls.delete(filters)
     except BrokerError as error:
-        return _all(len(filters), error.code, error.message)
+        return _all(count, error.code, error.message)
     return DeleteAclsResponse(filter_results=[await _result(acls, pace) for acls in found])
 
 

@@ -1,10 +1,10 @@
 """DescribeAcls, versions 1 to 3: the ACLs that a filter takes.
 
 Version 1 brought prefixed patterns (KIP-290), 2 is flexible, 3 knows the type USER (KIP-373). Without an authorizer it
-is SECURITY_DISABLED. An element of an unknown kind closes the connection, as in Kafka.
+is SECURITY_DISABLED.
 """
 
-from leafcuttr.errors import ErrorCode
+from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.access import DESCRIBE_CLUSTER, refusal
 from leafcuttr.handlers.acl_filters import filter_of
 from leafcuttr.handlers.context import RequestContext
@@ -22,13 +22,16 @@ from leafcuttr.wire.messages.describe_acls import (
 async def handle(
     broker: Broker, context: RequestContext, request: DescribeAclsRequest
 ) -> DescribeAclsResponse:
-    wanted = filter_of(request)
     if (refused := refusal(broker, context, DESCRIBE_CLUSTER)) is not None:
         return DescribeAclsResponse(error_code=refused.code, error_message=refused.message)
     if broker.authorizer is None:
         return DescribeAclsResponse(
             error_code=ErrorCode.SECURITY_DISABLED, error_message="No Authorizer is configured on the broker"
         )
+    try:
+        wanted = filter_of(request)
+    except BrokerError as error:
+        return DescribeAclsResponse(error_code=error.code, error_message=error.message)
     pace = Pace()
     by_pattern: dict[tuple[ResourceType, str, PatternType], list[Acl]] = {}
     for acl in await broker.authorizer.acls.matching(wanted):
