@@ -232,6 +232,9 @@ def test_a_token_of_another_owner(alice: WireClient, broker: LiveBroker) -> None
     """KIP-373"""
     token = create(alice, owner_principal_type="User", owner_principal_name="bob")
     assert (token.principal_name, token.token_requester_principal_name) == ("bob", "alice")
+    for name in ("alice", "bob"):
+        assert described(alice, name) == [token.token_id]
+    assert described(alice, "carol") == []
     assert renew(alice, bytes(token.hmac)) == (E.DELEGATION_TOKEN_OWNER_MISMATCH, 0)
     with by_plain(broker, "bob") as bob:
         assert renew(bob, bytes(token.hmac))[0] == 0

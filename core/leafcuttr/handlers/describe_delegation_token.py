@@ -1,6 +1,6 @@
 """DescribeDelegationToken, versions 1 to 3: tokens with their HMACs, of all owners or of some (KIP-48).
 
-A token is listed for an owner that is named if that is its owner or one of its renewers, as in Kafka.
+A token is listed for an owner that is named if that is its owner, one of its renewers or who made it, as in Kafka.
 """
 
 from leafcuttr.errors import ErrorCode
@@ -32,8 +32,8 @@ async def handle(
     tokens = [
         _described(broker, token)
         async for token in Pace().over(list(broker.delegation_tokens))
-        if (owners is None or not owners.isdisjoint((token.owner, *token.renewers)))
-        and (token.may_be_renewed_by(me) or may_see(broker, context, token))
+        if (owners is None or any(token.concerns(each) for each in owners))
+        and (token.concerns(me) or may_see(broker, context, token))
     ]
     return DescribeDelegationTokenResponse(tokens=tokens)
 
