@@ -32,8 +32,8 @@ async def handle(
     tokens = [
         _described(broker, token)
         async for token in Pace().over(list(broker.delegation_tokens))
-        if (owners is None or any(token.concerns(each) for each in owners))
-        and (token.concerns(me) or may_see(broker, context, token))
+        if (owners is None or not owners.isdisjoint(token.concerned))
+        and (me in token.concerned or may_see(broker, context, token))
     ]
     return DescribeDelegationTokenResponse(tokens=tokens)
 

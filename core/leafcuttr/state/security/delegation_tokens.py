@@ -37,9 +37,10 @@ class DelegationToken(NamedTuple):
     def may_be_renewed_by(self, principal: Principal) -> bool:
         return principal == self.owner or principal in self.renewers
 
-    def concerns(self, principal: Principal) -> bool:
-        """Whether it is listed for a principal, who may see it: for its owner, its renewers, and who made it."""
-        return principal == self.requester or self.may_be_renewed_by(principal)
+    @property
+    def concerned(self) -> Sequence[Principal]:
+        """For whom it is listed, and who may see it."""
+        return (self.owner, self.requester, *self.renewers)
 
     def has_expired(self, now_ms: int) -> bool:
         return min(self.expires_ms, self.last_ms) < now_ms
