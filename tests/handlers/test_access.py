@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -73,11 +73,27 @@ SILENT: frozenset[tuple[ApiKey, Right]] = frozenset(
         (ApiKey.ADD_PARTITIONS_TO_TXN, WRITE_TOPIC),
     }
 )
+# Lists that leave out what may not be seen; what is refused before rights count.
+UNREFUSED: frozenset[tuple[str, str]] = frozenset(
+    {
+        ("ALTER_CONFIGS", "of a kind that there is not"),
+        ("CREATE_DELEGATION_TOKEN", "of another"),
+        ("DESCRIBE_CLUSTER", "operations"),
+        ("DESCRIBE_DELEGATION_TOKEN", "all"),
+        ("DESCRIBE_TOPIC_PARTITIONS", "all"),
+        ("INCREMENTAL_ALTER_CONFIGS", "of a kind that there is not"),
+        ("LIST_GROUPS", "all"),
+        ("LIST_TRANSACTIONS", "all"),
+        ("METADATA", "all"),
+        ("PRODUCE", "to none"),
+        ("SYNC_GROUP", "without a protocol"),
+    }
+)
 Codes = dict[tuple[str, ApiKey], set[int]]
 
 
 @pytest.fixture(scope="module")
-def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Codes]:
+def codes(tmp_path_factory: pytest.TempPathFactory) -> Codes:
     """The errors of the answers to each API in its newest version, by the rights of the client."""
     folder = tmp_path_factory.mktemp("access")
     port, admin_port, controller = free_port(), free_port(), free_port()
@@ -88,9 +104,12 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Codes]:
         side, admin = Side("127.0.0.1", port, "access"), Admin("127.0.0.1", admin_port, "access")
         Walk(side, admin).run(lambda key: (APIS[key].max_version,))
         for one in side.exchanges:
-            state, _, _ = one.case.partition(":")
+            state, _, case = one.case.partition(": ")
             assert not isinstance(one.answer, str), (one.api, one.case, one.answer)
-            found[state, ApiKey[one.api.upper()]] |= set(error_codes(one.answer))
+            refused = set(error_codes(one.answer))
+            found[state, ApiKey[one.api.upper()]] |= refused
+            if state == "nothing" and not refused & REFUSED:
+                found[f"nothing: {case}", ApiKey[one.api.upper()]] = refused
         side.close()
         admin.close()
     return found
@@ -112,6 +131,11 @@ def test_with_all_rights_nothing_is_refused_and_without_each_it_is(codes: Codes,
         ApiKey.LIST_GROUPS,
     )
     assert bool(codes["nothing", key] & REFUSED) != silent
+
+
+def test_what_a_client_without_rights_is_not_refused(codes: Codes) -> None:
+    told = {(key.name, state.partition(": ")[2]) for state, key in codes if state.startswith("nothing: ")}
+    assert told == UNREFUSED
 
 
 @pytest.mark.parametrize(
