@@ -20,7 +20,7 @@ from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTop
 
 from .conftest import LISTENER
 
-EXCEEDED = (ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
+EXCEEDED = (ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
 
 
 class Client:

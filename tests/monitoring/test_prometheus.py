@@ -22,10 +22,17 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from leafcuttr.metrics.catalog import METRICS
+from leafcuttr.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    EntityData,
+    OpData,
+    RequestEntryData,
+)
 from leafcuttr_sdk.metrics import Kind
 from support.broker_process import BrokerProcess, running_broker
 from support.tls_peer import Certificates
 from support.waiting import free_port, until
+from support.wire_client import WireClient
 
 MONITORING = Path(__file__).parents[2] / "docs" / "how-to" / "monitoring"
 RULES = MONITORING / "leafcuttr.rules.yml"
@@ -181,6 +188,19 @@ class Traffic:
         with pytest.raises(Exception) as error:
             refused.result(60)
         assert error.value.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
+        self._exceed_a_quota()
+
+    def _exceed_a_quota(self) -> None:
+        slow = RequestEntryData(
+            entity=[EntityData(entity_type="client-id", entity_name="slow")],
+            ops=[OpData(key="producer_byte_rate", value=1.0, remove=False)],
+        )
+        with WireClient(self._servers["bootstrap.servers"]) as client:
+            answer = client.ask(AlterClientQuotasRequest(entries=[slow], validate_only=False), 1)
+        assert [entry.error_code for entry in answer.entries] == [0]
+        producer = Producer({**self._servers, "client.id": "slow"})
+        producer.produce("slow", b"more than a byte a second")
+        assert producer.flush(60) == 0
 
 
 def promtool(*words: str, given: bytes | None = None) -> str:

@@ -22,9 +22,11 @@ from leafcuttr.metrics.catalog import METRICS
 from leafcuttr.metrics.reference import LABELS
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.plugins.serving.ends import ConnectionEnd
+from leafcuttr.server.throttle import ConnectionThrottle, Stopwatch
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.chains import FILTERS, VALIDATORS
 from leafcuttr.state.groups.states import GroupState
+from leafcuttr.state.security.quota_entities import OF_ADDRESSES, OF_CLIENTS, entity_of
 from leafcuttr.state.transactions.states import TransactionState
 from leafcuttr.wire.api import APIS
 from leafcuttr.wire.messages.api_versions import ApiVersionsRequest
@@ -72,6 +74,7 @@ CLOSED: dict[str, Collection[str]] = {
     "status": frozenset(map(str, (200, 204, 400, 404, 405, 406, 408, 413, 415, 422, 500, 503))),
     "format": {"json", "v2 json", "binary", "lines"},
     "kind": {"sse", "websocket"},
+    "quota": frozenset((*OF_CLIENTS, *OF_ADDRESSES)),
 }
 """All that these labels can be."""
 COUNTED = {
@@ -174,6 +177,7 @@ async def hostile_round(proxy: Running, number: int) -> None:
                     if line.startswith("data:"):
                         break
     as_by_plugins(proxy.core, made_up)
+    await held_back(proxy.core, made_up)
     for port in (proxy.port, int(str(proxy.broker.metrics_address).rpartition(":")[2])):
         for text in [*made_up, LONG]:
             await over_http(port, text.replace("-", ""))
@@ -186,6 +190,20 @@ def as_by_plugins(core: Broker, made_up: list[str]) -> None:
         for setting in (FILTERS, VALIDATORS):
             core.chains.tallies[topic, setting, "judge"] = Tally()
         core.dead_letters.written[topic] = core.dead_letters.lost[topic] = 1
+
+
+async def held_back(core: Broker, made_up: list[str]) -> None:
+    """Clients that are above quotas of names that they have made up."""
+    names = [*made_up, LONG]
+    await core.quotas.alter(
+        {entity_of({"client-id": text, "user": text}): {"producer_byte_rate": 1.0} for text in names}
+    )
+    for text in names:
+        limits = core.quotas.limits_of(text, text)
+        assert limits is not None
+        client = ConnectionThrottle(limits, Stopwatch(), core.counts)
+        client.staged(100)
+        assert client.charge([])[1] > 0
 
 
 def over_kafka(address: str, made_up: list[str]) -> None:

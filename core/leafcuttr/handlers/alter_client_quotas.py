@@ -106,9 +106,7 @@ def _checked(entity: QuotaEntity, ops: Sequence[OpData]) -> dict[str, float | No
     found: dict[str, float | None] = {}
     for one in ops:
         if one.key in found:
-            raise InvalidRequest(
-                f"Duplicate quota key {one.key} not updating quota for this entity {_shown(entity)}"
-            )
+            raise InvalidRequest(f"Ignoring duplicate entity {_shown(entity)}")
         if not one.remove:
             _check_value(one.key, one.value, names)
         found[one.key] = None if one.remove else one.value

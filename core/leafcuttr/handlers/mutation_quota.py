@@ -6,7 +6,6 @@ are not refused anything: they wait behind their answer.
 """
 
 from math import ceil
-from typing import Final
 
 import trio
 
@@ -14,8 +13,6 @@ from leafcuttr.errors import ThrottlingQuotaExceeded
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.security.quota_entities import CONTROLLER_MUTATION_RATE
-
-_EXCEEDED: Final = "The throttling quota has been exceeded."
 
 
 class MutationQuota:
@@ -42,7 +39,7 @@ class MutationQuota:
                 self._counts.throttled[CONTROLLER_MUTATION_RATE].add(wait_s)
                 self._until_s = now_s + wait_s
         if refused:
-            raise ThrottlingQuotaExceeded(_EXCEEDED)
+            raise ThrottlingQuotaExceeded  # Kafka has no words for it either
 
     @property
     def throttle_time_ms(self) -> int:

@@ -68,6 +68,7 @@ LABELS: Final = {
     "python": "The version of Python.",
     "check": "The name of a health check.",
     "generation": "0, 1 or 2.",
+    "quota": "The name of one of Kafka's quotas, as `kafka-configs.sh` has them.",
 }
 """What each label can be. A test holds it to what hostile clients bring about."""
 

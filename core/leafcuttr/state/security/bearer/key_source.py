@@ -47,7 +47,7 @@ class KeySource:
         """Raises ValueError, with one clause, for a URL that is none."""
         self.settings = settings
         self.keys = SigningKeys(())
-        self._file = _file_of(settings.url)
+        self._path = _file_of(settings.url)
         self._reading = threading.Lock()
         self._failures = 0
         self._next = -inf
@@ -112,7 +112,7 @@ class KeySource:
 
     def _text(self) -> bytes:
         try:
-            if self._file is None:
+            if self._path is None:
                 return fetch_document(
                     self.settings.url,
                     ca_file=self.settings.ca_file,
@@ -120,7 +120,7 @@ class KeySource:
                     at_most_s=self.settings.request_s,
                     at_most_bytes=_MOST_BYTES,
                 )
-            with self._file.open("rb") as file:
+            with self._path.open("rb") as file:
                 found = file.read(_MOST_BYTES + 1)
         except NoDocument as error:
             raise KeysError(str(error)) from None
