@@ -15,6 +15,7 @@ from support.waiting import free_port
 
 MODULE = "org.apache.kafka.common.security"
 COMMAND = "org.apache.kafka.tools.DelegationTokenCommand"
+TOPICS = "org.apache.kafka.tools.TopicCommand"
 
 
 @pytest.fixture(scope="module")
@@ -62,4 +63,4 @@ def test_java(address: str, fresh: Fresh, tmp_path: Path) -> None:
     assert "Completed expire operation" in command("--expire", "--expiry-time-period", "-1", "--hmac", secret)
     assert token_id not in command("--describe")
     with pytest.raises(AssertionError, match="SaslAuthenticationException"):
-        secured_clients.java_console("4.3.1", address, program, fresh)
+        secured_clients.java_tool("4.3.1", address, TOPICS, "--command-config", str(program), "--list")

@@ -16,6 +16,7 @@ from leafcuttr.wire.messages.alter_client_quotas import (
 )
 from support import jars
 from support.secured_clients import java_tool
+from support.waiting import until
 from support.wire_client import WireClient
 
 Fresh = Callable[[str], str]
@@ -71,8 +72,12 @@ def test_librdkafka(bootstrap: str, fresh: Fresh) -> None:
     ):
         consumer.assign([TopicPartition(topic, 0, 0)])
         got: list[int] = []
-        while len(got) < COUNT:
-            got += [one.offset() for one in consumer.consume(COUNT, 1) if one.error() is None]
+
+        def read() -> bool:
+            got.extend(one.offset() for one in consumer.consume(COUNT, 1) if one.error() is None)
+            return len(got) >= COUNT
+
+        until(read, "all records")
     assert got == list(range(COUNT))
     assert max(told) > 0
 
@@ -101,8 +106,12 @@ def test_kafka_python(bootstrap: str, fresh: Fresh) -> None:
         consumer = KafkaConsumer(bootstrap_servers=bootstrap, client_id=name, auto_offset_reset="earliest")
         consumer.assign([TopicPartition(topic, 0)])
         got: list[int] = []
-        while len(got) < COUNT:
-            got += [one.offset for some in consumer.poll(1000).values() for one in some]
+
+        def read() -> bool:
+            got.extend(one.offset for some in consumer.poll(1000).values() for one in some)
+            return len(got) >= COUNT
+
+        until(read, "all records")
         assert longest(consumer, "throttle-time-max") > 0
         consumer.close()
     assert got == list(range(COUNT))

@@ -61,7 +61,7 @@ def _fetch(folder: Path, jar: str, wanted: list[tuple[str, str, str, str]]) -> N
         )
         shutil.rmtree(folder / "libs.new", ignore_errors=True)
         command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=libs.new"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
         if done.returncode:
             print(done.stdout, done.stderr, file=sys.stderr)
             raise RuntimeError(f"Maven could not fetch {wanted[0]}: {done.stdout[-500:]}")

@@ -82,7 +82,7 @@ def real_kafka(
     form = jars.java(
         version, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(file), *formatted
     )
-    subprocess.run(form, check=True, capture_output=True)
+    subprocess.run(form, check=True, capture_output=True, timeout=90)
     with listening(jars.java(version, "kafka.Kafka", str(file), heap="512m"), port, folder / "kafka.log"):
         address = Address("127.0.0.1", port)
         until(lambda: _serves(address), "Apache Kafka's controller to let its broker in", seconds=60)

@@ -32,7 +32,7 @@ class SecondBroker:
         form = jars.java(
             VERSION, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self._file)
         )
-        subprocess.run(form, check=True, capture_output=True)
+        subprocess.run(form, check=True, capture_output=True, timeout=90)
         self._running = ExitStack()
 
     def start(self) -> None:

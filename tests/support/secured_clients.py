@@ -78,6 +78,7 @@ def aiokafka(settings: Settings, fresh: Fresh) -> None:
         async with reader:
             while len(found) < COUNT:
                 some = await reader.getmany(timeout_ms=60_000)
+                assert some
                 found += [each.value for records in some.values() for each in records]
             await reader.commit()
         return found
@@ -103,7 +104,7 @@ def kcat(settings: Settings, fresh: Fresh) -> None:
 def java_tool(version: str, address: str, name: str, *arguments: str, given: str | None = None) -> str:
     """One of Kafka's command line tools, by its class; what it prints."""
     command = jars.java(version, name, "--bootstrap-server", address, *arguments)
-    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 
