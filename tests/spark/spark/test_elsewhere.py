@@ -31,7 +31,8 @@ COUNT = 400
 pytestmark = pytest.mark.timeout(600)
 
 
-def environ(folder: Path) -> dict[str, str]:
+def environ(folder: Path, memory: str = "256m") -> dict[str, str]:
+    """`memory` is that of daemons; the server of Spark Connect is one, whatever `--driver-memory` says."""
     import pyspark
 
     return os.environ | {
@@ -41,12 +42,12 @@ def environ(folder: Path) -> dict[str, str]:
         "SPARK_NO_DAEMONIZE": "1",
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOG_DIR": str(folder),
-        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_MEMORY": memory,
     }
 
 
 @contextmanager
-def running(folder: Path, name: str, said: str, *words: str) -> Iterator[Path]:
+def running(folder: Path, name: str, said: str, *words: str, memory: str = "256m") -> Iterator[Path]:
     """A daemon of Spark, once its log has these words; the log."""
     import pyspark
 
@@ -54,7 +55,7 @@ def running(folder: Path, name: str, said: str, *words: str) -> Iterator[Path]:
     spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
     with log.open("w") as out:
         process = subprocess.Popen(
-            [str(spark_class), *words], stdout=out, stderr=out, cwd=folder, env=environ(folder)
+            [str(spark_class), *words], stdout=out, stderr=out, cwd=folder, env=environ(folder, memory)
         )
     try:
 
@@ -145,9 +146,10 @@ def test_spark_connect(live: BrokerProcess, tmp_path: Path) -> None:
     port = free_port()
     with running(
         tmp_path, "connect", "Spark Connect server started at", "org.apache.spark.deploy.SparkSubmit",
-        "--master", "local[2]", "--driver-memory", "600m", "--conf", "spark.ui.enabled=false",
+        "--master", "local[2]", "--conf", "spark.ui.enabled=false",
         "--conf", f"spark.connect.grpc.binding.port={port}", "--conf", "spark.sql.shuffle.partitions=2",
         "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal",
+        memory="600m",
     ):  # fmt: skip
         told = ran(f"sc://127.0.0.1:{port}", live.address, topic, to, tmp_path)
     assert told.pop("refused").startswith("Spark Connect does not say which query and stages a batch has")
