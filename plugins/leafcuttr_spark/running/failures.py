@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
-from leafcuttr_spark.pipelines.errors import Fault, PipelineError
+from leafcuttr_spark.pipelines.errors import Fault, PipelineError, PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Pipeline, TopicOrigin
 
 _LONGEST: Final = 500
@@ -33,6 +33,9 @@ _OURS: Final = (
     "PipelineStopError",
 )
 """Their messages say all that there is to say."""
+_OTHER_SOURCES: Final = re.compile(
+    r"There are \[(\d+)\] sources in the checkpoint offsets and now there are \[(\d+)\]"
+)
 _USER_RAISED: Final = "[USER_RAISED_EXCEPTION] "
 
 
@@ -61,7 +64,9 @@ def failure_of(
     text = str(error)
     if part is None:
         part, line = part_of(text, pipeline)
-    return pipeline_error(one_line(error, pipeline.secrets.hide), pipeline, part, line)
+    # Another try would end in the same way.
+    class_ = PipelineRefusedError if _OTHER_SOURCES.search(text) else PipelineError
+    return pipeline_error(one_line(error, pipeline.secrets.hide), pipeline, part, line, class_)
 
 
 def _hide(error: PipelineError, pipeline: Pipeline) -> None:
@@ -85,6 +90,12 @@ def pipeline_error(
 def one_line(error: BaseException, hide: Callable[[str], str] = str) -> str:
     """The innermost message. `hide` takes secrets out before it is shortened, which would leave parts of them."""
     text = hide(str(error)) or type(error).__name__
+    if (counts := _OTHER_SOURCES.search(text)) is not None:
+        return (
+            f"its query reads in {counts[2]} places, and its checkpoint is of one with {counts[1]}: dead letters, or a"
+            " sink or a step that uses a frame once more, are places more. Undo the edit, or begin anew: leafcuttr"
+            " spark replay FILE --from earliest"
+        )
     found = _from_traceback(text)
     if found is None:
         found = text

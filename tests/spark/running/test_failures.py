@@ -136,3 +136,16 @@ def test_within_a_part() -> None:
     with pytest.raises(PipelineError) as caught, translated(PIPELINE, "steps[0] (half)", 7):
         raise PipelineError("other", "sinks.x")
     assert caught.value.step == "sinks.x"
+
+
+def test_an_edit_that_has_other_places_to_read_from_says_what_to_do() -> None:
+    said = (
+        "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: assertion failed: There are [1] sources"
+        " in the checkpoint offsets and now there are [2] sources requested by the query. Cannot continue."
+    )
+    found = failure_of(RuntimeError(said), PIPELINE)
+    assert isinstance(found, PipelineRefusedError), "another try would end in the same way"
+    assert found.message.startswith(
+        "its query reads in 2 places, and its checkpoint is of one with 1: dead letters, "
+    )
+    assert found.message.endswith("leafcuttr spark replay FILE --from earliest")
