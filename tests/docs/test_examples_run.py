@@ -90,6 +90,8 @@ def folder(tmp_path: Path, stopped: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     for path, text in render("parcel-watch"):
         (tmp_path / "parcel-watch" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "parcel-watch" / path).write_text(text)
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "pipelines" / "orders.yaml").write_text("name: orders\n")
     (tmp_path / "front.jpg").write_bytes(bytes(range(256)))
     monkeypatch.chdir(tmp_path)
     for name in os.environ:

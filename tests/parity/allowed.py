@@ -84,6 +84,7 @@ STRICT = "with lc.records.check=full a batch is refused that Kafka stores and it
 NAMELESS = "Kafka fails with UNKNOWN_SERVER_ERROR where the request can be served or refused by name"
 ALONE = "a follower is refused; there is no other leader to send it to"
 INTERNAL = "an internal setting of Kafka's, given so that nobody waits for its first check of retention"
+AUTHORIZERS_OWN = "settings of the authorizer, which Kafka does not describe: the class reads them itself"
 OWN_SETTING = "a setting that only LeafCuttr has"
 DEFAULTS = "a default of LeafCuttr's own (data directory, one node), said in the docs"
 SPACE = "Kafka's words lack a space between two of them"
@@ -181,6 +182,18 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(OWN_SETTING, "create_topics", "*configs[confluent.*]", kafka="absent"),
     Allowed(OWN_SETTING, "describe_configs", "*configs[confluent.*]", kafka="absent"),
     Allowed(OWN_SETTING, "describe_configs", "*configs[unstable.api.versions.enable]", kafka="absent"),
+    Allowed(AUTHORIZERS_OWN, "describe_configs", "*configs[super.users]", kafka="absent"),
+    Allowed(AUTHORIZERS_OWN, "describe_configs", "*configs[allow.everyone.if.no.acl.found]", kafka="absent"),
+    Allowed(
+        AUTHORIZERS_OWN, "describe_configs", "super.users", "documentation there or not*", kafka="absent"
+    ),
+    Allowed(
+        AUTHORIZERS_OWN,
+        "describe_configs",
+        "allow.everyone.if.no.acl.found",
+        "documentation there or not*",
+        kafka="absent",
+    ),
     Allowed(OWN_SETTING, "describe_configs", "lc.*", "documentation there or not*", kafka="absent"),
     Allowed(OWN_SETTING, "describe_configs", "mqtt.*", "documentation there or not*", kafka="absent"),
     Allowed(OWN_SETTING, "describe_configs", "confluent.*", "documentation there or not*", kafka="absent"),

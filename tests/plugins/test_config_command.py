@@ -317,6 +317,7 @@ def test_the_doctor_reads_the_keys_of_plugins(tmp_path: Path) -> None:
     assert one.severity is DoctorSeverity.PROBLEM and "the listener would be plaintext" in one.seen
     keys = tmp_path / "server.pem"
     trustme.CA().issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(keys)
+    keys.chmod(0o600)
     given = ("lc.plugin.acme.port=0", f"lc.plugin.acme.ssl.keystore.location={keys}")
     assert [one.severity for one in listening(tmp_path, *given)] == [DoctorSeverity.FINE]
     keys.write_bytes(keys.read_bytes().partition(b"-----BEGIN CERT")[0])

@@ -16,13 +16,8 @@ def package(archive: Path, modules: tuple[str, ...]) -> None:
     """Make an archive (tar.gz) of what tasks of a pipeline import, for executors where LeafCuttr is not installed.
 
     It is taken from the environment that this runs in; executors need the same version of Python and the same kind of
-    machine. In the file of the pipeline:
-
-    \b
-      session:
-        config:
-          spark.archives: leafcuttr.tar.gz#leafcuttr
-          spark.executorEnv.PYTHONPATH: leafcuttr
+    machine. Spark gives it to executors by two settings of `session: config:` in the file of the pipeline:
+    `spark.archives: leafcuttr.tar.gz#leafcuttr` and `spark.executorEnv.PYTHONPATH: leafcuttr`.
 
     \b
     Examples:

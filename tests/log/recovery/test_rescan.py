@@ -12,6 +12,8 @@ machine, what lies behind the last soft checkpoint. What it does not read it lea
   not taken from that batch. `leafcuttr verify` names it.
 """
 
+import errno
+import os
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +28,7 @@ from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS, RECOVERY_POINTS, rea
 from leafcuttr.log.layout.partition_state import STATE_FILE
 from leafcuttr.log.log import Log
 from leafcuttr.log.producers.snapshot import write_snapshot
-from leafcuttr.log.segment.segment import segment_name
+from leafcuttr.log.segment.segment import Segment, segment_name
 from leafcuttr.offline.verify import verify_directory
 from leafcuttr.wire.batch import HEADER_SIZE, parse
 from leafcuttr_sdk import TopicPartition
@@ -343,3 +345,29 @@ def test_snapshots_of_what_was_cut_go(tmp_path: Path, start: str) -> None:
         end - 1,
         end,
     ]
+
+
+@pytest.mark.parametrize(("code", "serves"), [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EIO, False)])
+def test_a_full_disk_has_no_space_for_the_index_of_the_last_segment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, serves: bool
+) -> None:
+    directory = tmp_path / "data"
+    prepare(directory, "after another boot")
+    flush = Segment.flush_indexes
+
+    def fails(segment: Segment) -> None:
+        if segment.base_offset == 48:
+            raise OSError(code, os.strerror(code))
+        flush(segment)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Segment, "flush_indexes", fails)
+        manager = opened(directory, spec(**SMALL))
+        log = manager.logs[TP]
+        assert (log.offline is None) == serves
+        if serves:
+            assert log.segments[-1].base_offset == 48
+            assert len(read_all(log)) == BATCHES * SIZE
+    if serves:
+        assert log.flush_indexes(), "as soon as there is space"
+    abandon(manager)

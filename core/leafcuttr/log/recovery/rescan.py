@@ -12,6 +12,7 @@ Two rules decide what becomes of a fault:
   known to be what was written, so it is removed, and its offsets are given out again.
 """
 
+import errno
 import logging
 import os
 import time
@@ -119,13 +120,23 @@ class Rescan:
                 if todo:
                     remove(self._spec, todo, "the log ends before it", synced, offset)
                 break
-            segment.flush_indexes()
-        segments[-1].flush_indexes()
+            if todo:
+                segment.flush_indexes()
+        self._flush_last(segments[-1])
         reach("recovery.scanned")
         if size >= _LONG_SCAN:
             took = time.monotonic() - began
             _log.warning("%s: recovered up to offset %d in %.1f s", self._spec.topic_partition, offset, took)
         return offset
+
+    def _flush_last(self, segment: Segment) -> None:
+        """What a full disk has no space for stays in memory, as it does while records are appended to this segment:
+        reading needs it there, and the next soft checkpoint writes it. Raises OSError for anything else."""
+        try:
+            segment.flush_indexes()
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
 
     def _take_up(
         self, producers: ProducerStateTable, header: BatchHeader, batch: Callable[[], bytes]
