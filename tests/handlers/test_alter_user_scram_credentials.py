@@ -48,7 +48,7 @@ async def alter(send: Any, *changes: Any) -> dict[str, tuple[int, str | None]]:
 
 async def described(send: Any, *names: str) -> dict[str, Any]:
     answer = await send(DescribeUserScramCredentialsRequest(users=[UserName(name=one) for one in names]), 0)
-    assert (answer.error_code, answer.error_message) == (0, None)
+    assert (answer.error_code, answer.error_message) == (0, "")
     return {
         one.user: [(info.mechanism, info.iterations) for info in one.credential_infos]
         or (one.error_code, one.error_message)
