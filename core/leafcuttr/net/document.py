@@ -56,7 +56,9 @@ def fetch_document(
         connection.request("GET", target, headers={"Accept": accept, "User-Agent": "leafcuttr"})
         return _read(connection.getresponse(), at_most_bytes)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise NoDocument(_late(at_most_s) if late.is_set() else _why(error)) from None
+        # Each wait for the socket has the same limit as the whole, and may be over first.
+        is_late = late.is_set() or isinstance(error, TimeoutError)
+        raise NoDocument(_late(at_most_s) if is_late else _why(error)) from None
     finally:
         timer.cancel()
         connection.close()
@@ -97,8 +99,6 @@ def _why(error: Exception) -> str:
         return f"TLS fails: {error.reason or error}"
     if isinstance(error, socket.gaierror):
         return "the name of the host is unknown"
-    if isinstance(error, TimeoutError):
-        return "it takes too long"
     if isinstance(error, http.client.HTTPException):
         return f"the server does not speak HTTP ({type(error).__name__})"
     text = str(getattr(error, "strerror", None) or error).partition("\n")[0]
