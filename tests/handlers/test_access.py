@@ -30,6 +30,7 @@ from leafcuttr.handlers.context import context_of
 from leafcuttr.handlers.delegation_tokens import may_act_for, may_see
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.identity import Principal
+from leafcuttr.state.security import AUDIT_LOGGER
 from leafcuttr.state.security.acl import (
     Acl,
     AclFilter,
@@ -38,7 +39,6 @@ from leafcuttr.state.security.acl import (
     PatternType,
     ResourceType,
 )
-from leafcuttr.state.security.audit import LOGGER
 from leafcuttr.wire.api import APIS, ApiKey
 from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from parity.access import Admin, Walk, settings
@@ -220,7 +220,7 @@ async def audited(
     await refused_names(broker, sender_of(broker), "a", "b")
     # A list of all topics leaves out what may not be seen, which nobody has requested.
     await sender_of(broker)(MetadataRequest(topics=None), 12)
-    lines = [json.loads(each.message) for each in caplog.records if each.name == LOGGER]
+    lines = [json.loads(each.message) for each in caplog.records if each.name == AUDIT_LOGGER]
     assert [each["allowed"] for each in lines] == logged
     assert all(each["rule"] for each in lines)
 

@@ -16,6 +16,7 @@ from leafcuttr.net.live_certificates import LiveCertificates
 from leafcuttr.net.tls_files import TlsFiles
 from leafcuttr.server import background
 from leafcuttr.state.broker import Broker
+from leafcuttr.state.security.audit import PERIOD_S
 from support.waiting import eventually
 
 Serve = Callable[..., Awaitable[Broker]]
@@ -88,7 +89,7 @@ async def test_what_the_audit_log_has_counted_is_written_each_minute_and_at_the_
             await background._sweep_audit(broker.audit)
 
     nursery.start_soon(sweep)
-    await trio.sleep(background.PERIOD_S * 2.5)
+    await trio.sleep(PERIOD_S * 2.5)
     assert swept.count(False) >= 2 and True not in swept
     scope.cancel()
     await trio.testing.wait_all_tasks_blocked()

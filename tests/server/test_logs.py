@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from leafcuttr.server.logs import Format, set_up_logging
-from leafcuttr.state.security.audit import LOGGER as AUDIT
+from leafcuttr.state.security.audit import AUDIT_LOGGER as AUDIT
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ the next one comes all the same.
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -17,8 +17,10 @@ from leafcuttr.runtime.pacing import Pace
 from leafcuttr.server import loop_delay
 from leafcuttr.server.listener import Connections
 from leafcuttr.state.broker import Broker
-from leafcuttr.state.security.audit import PERIOD_S, AuditLog
 from leafcuttr_sdk.trouble import exhausted
+
+if TYPE_CHECKING:
+    from leafcuttr.state.security.audit import AuditLog
 
 logger = logging.getLogger(__name__)
 
@@ -72,8 +74,10 @@ def start(broker: Broker, connections: Connections, nursery: trio.Nursery) -> No
         nursery.start_soon(_every, "reading certificates", lambda: every_ms / 1000, look)
 
 
-async def _sweep_audit(audit: AuditLog) -> None:
+async def _sweep_audit(audit: "AuditLog") -> None:
     """Write what has been counted, and all of it at the end."""
+    from leafcuttr.state.security.audit import PERIOD_S
+
     try:
         while True:
             await trio.sleep(PERIOD_S)

@@ -9,7 +9,7 @@ import sys
 from typing import Final, Literal, TextIO
 
 from leafcuttr.runtime.standard_streams import is_open, open_closed_streams
-from leafcuttr.state.security.audit import LOGGER as AUDIT
+from leafcuttr.state.security import AUDIT_LOGGER
 from leafcuttr_sdk.trouble import Complaints, exhausted
 
 Format = Literal["text", "json"]
@@ -35,7 +35,7 @@ class _TextFormatter(logging.Formatter):
         return super().formatMessage(record)
 
     def format(self, record: logging.LogRecord) -> str:
-        if record.name == AUDIT:
+        if record.name == AUDIT_LOGGER:
             return record.getMessage()
         line = super().format(record).translate(_CONTROLS)
         # The end of a traceback says what happened, so the middle goes.
@@ -44,7 +44,7 @@ class _TextFormatter(logging.Formatter):
 
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        if record.name == AUDIT:
+        if record.name == AUDIT_LOGGER:
             return record.getMessage()
         event = {
             "time": self.formatTime(record),

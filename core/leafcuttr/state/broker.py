@@ -6,9 +6,8 @@
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from leafcuttr.config.checks import principals_of
 from leafcuttr.config.listeners import Listener
 from leafcuttr.config.load import data_directory
 from leafcuttr.config.settings import Settings
@@ -26,9 +25,6 @@ from leafcuttr.state.groups.coordinator import GroupCoordinator
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.plugged import Plugged
 from leafcuttr.state.producer_ids import ProducerIds
-from leafcuttr.state.security.acls import Acls
-from leafcuttr.state.security.audit import AuditLog
-from leafcuttr.state.security.authorizer import StandardAuthorizer
 from leafcuttr.state.security.bearer.sources import KeySources
 from leafcuttr.state.security.delegation_tokens import DelegationTokens
 from leafcuttr.state.security.limits import QuotaWindows
@@ -37,6 +33,10 @@ from leafcuttr.state.security.users import Users
 from leafcuttr.state.topics import Topics
 from leafcuttr.state.transactions.coordinator import TransactionCoordinator
 from leafcuttr_sdk import Clock
+
+if TYPE_CHECKING:
+    from leafcuttr.state.security.audit import AuditLog
+    from leafcuttr.state.security.authorizer import StandardAuthorizer
 
 
 class Waiting(Protocol):
@@ -99,8 +99,8 @@ class Broker:
     token_keys: KeySources = field(default_factory=KeySources)
     plugged: Plugged = field(default_factory=Plugged)
     began: float = field(default_factory=time.monotonic)
-    authorizer: StandardAuthorizer | None = None
-    audit: AuditLog | None = None
+    authorizer: "StandardAuthorizer | None" = None
+    audit: "AuditLog | None" = None
 
 
 def open_broker(settings: Settings, clock: Clock, *, pressure: WritePressure | None = None) -> Broker:
@@ -168,16 +168,22 @@ def open_broker(settings: Settings, clock: Clock, *, pressure: WritePressure | N
     )
 
 
-def _authorizer(settings: Settings, metadata: MetadataStore) -> StandardAuthorizer | None:
+def _authorizer(settings: Settings, metadata: MetadataStore) -> "StandardAuthorizer | None":
     if not settings.text("authorizer.class.name"):
         return None
+    from leafcuttr.config.checks import principals_of
+    from leafcuttr.state.security.acls import Acls
+    from leafcuttr.state.security.authorizer import StandardAuthorizer
+
     super_users = principals_of(settings.text("super.users"))
     allow_if_no_acl = settings.bool("allow.everyone.if.no.acl.found")
     return StandardAuthorizer(Acls(metadata), super_users, allow_if_no_acl=allow_if_no_acl)
 
 
-def _audit(settings: Settings, authorizer: StandardAuthorizer, clock: Clock) -> AuditLog | None:
+def _audit(settings: Settings, authorizer: "StandardAuthorizer", clock: Clock) -> "AuditLog | None":
     what = settings.text("lc.audit.log")
     if what == "off":
         return None
+    from leafcuttr.state.security.audit import AuditLog
+
     return AuditLog(lambda *of: authorizer.rules.verdict(*of).rule, clock, every=what == "all")

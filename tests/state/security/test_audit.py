@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from leafcuttr.state.identity import ClientIdentity
+from leafcuttr.state.security import AUDIT_LOGGER
 from leafcuttr.state.security import audit as module
 from leafcuttr.state.security.acl import AclOperation, ResourceType
-from leafcuttr.state.security.audit import LOGGER, PERIOD_S, AuditLog
+from leafcuttr.state.security.audit import PERIOD_S, AuditLog
 from leafcuttr.wire.api import ApiKey
 from leafcuttr_sdk.principals import Principal
 from support.logs import HandClock
@@ -28,7 +29,7 @@ def lines() -> Iterator[list[dict[str, Any]]]:
         def emit(self, record: logging.LogRecord) -> None:
             found.append(json.loads(record.getMessage()))
 
-    handler, logger = Kept(), logging.getLogger(LOGGER)
+    handler, logger = Kept(), logging.getLogger(AUDIT_LOGGER)
     level = logger.level
     logger.addHandler(handler)
     yield found

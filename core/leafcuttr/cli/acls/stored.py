@@ -1,12 +1,11 @@
 """ACLs where they are stored: in a running broker, by Kafka's requests, or in a data directory that no broker uses."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from leafcuttr.cli.common.failures import Failure, reason
-from leafcuttr.cli.common.offline import unused
+from leafcuttr.cli.common.offline import unused_metadata
 from leafcuttr.cli.common.target import Target
 from leafcuttr.state.security.acl import (
     Acl,
@@ -16,9 +15,6 @@ from leafcuttr.state.security.acl import (
     PatternType,
     ResourceType,
 )
-
-if TYPE_CHECKING:
-    from leafcuttr.state.metadata import MetadataStore
 
 SUPER_USERS = "super.users"
 ALLOW = "allow.everyone.if.no.acl.found"
@@ -145,19 +141,19 @@ class AclsOfDirectory:
     def acls(self, wanted: AclFilter) -> list[Acl]:
         from leafcuttr.state.security.acls import of_stored
 
-        with self._open() as store:
+        with unused_metadata(self._directory) as store:
             return [acl for row in store.acls() if wanted.takes(acl := of_stored(row))]
 
     def add(self, acls: Sequence[Acl]) -> None:
         from leafcuttr.state.security.acls import stored
 
-        with self._open() as store:
+        with unused_metadata(self._directory) as store:
             store.change_acls([stored(acl) for acl in acls], [])
 
     def remove(self, filters: Sequence[AclFilter]) -> list[Acl]:
         from leafcuttr.state.security.acls import of_stored, stored
 
-        with self._open() as store:
+        with unused_metadata(self._directory) as store:
             found = [of_stored(row) for row in store.acls()]
             gone = [acl for acl in found if any(wanted.takes(acl) for wanted in filters)]
             store.change_acls([], [stored(acl) for acl in gone])
@@ -165,24 +161,6 @@ class AclsOfDirectory:
 
     def settings(self) -> Mapping[str, str]:
         return {}
-
-    @contextmanager
-    def _open(self) -> "Iterator[MetadataStore]":
-        from leafcuttr.errors import StartError, StorageError
-        from leafcuttr.state.metadata import MetadataStore
-
-        try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            with unused(self._directory):
-                store = MetadataStore.open(self._directory)
-                try:
-                    yield store
-                finally:
-                    store.close()
-        except (StartError, StorageError) as error:
-            raise Failure(str(error)) from None
-        except OSError as error:
-            raise Failure(f"{self._directory}: {error.strerror or error}") from None
 
 
 def _fields(wanted: AclFilter) -> dict[str, object]:

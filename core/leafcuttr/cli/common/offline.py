@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from leafcuttr.cli.common.failures import Failure
+
 if TYPE_CHECKING:
     from leafcuttr.offline.verify import KnownTopic
-    from leafcuttr.state.metadata import TopicRecord
+    from leafcuttr.state.metadata import MetadataStore, TopicRecord
 
 Progress = Callable[[int, int], None]
 
@@ -39,6 +41,26 @@ def unused(directory: Path) -> Iterator[None]:
         except StartError as error:
             fail(error)
         yield
+
+
+@contextlib.contextmanager
+def unused_metadata(directory: Path) -> "Iterator[MetadataStore]":
+    """The metadata of a directory that no broker uses, which is made if it is not there. Raises Failure."""
+    from leafcuttr.errors import StartError, StorageError
+    from leafcuttr.state.metadata import MetadataStore
+
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with unused(directory):
+            store = MetadataStore.open(directory)
+            try:
+                yield store
+            finally:
+                store.close()
+    except (StartError, StorageError) as error:
+        raise Failure(str(error)) from None
+    except OSError as error:
+        raise Failure(f"{directory}: {error.strerror or error}") from None
 
 
 def stored_topics(directory: Path) -> "list[TopicRecord] | None":

@@ -2,19 +2,13 @@
 broker uses, as `kafka-storage.sh format --add-scram` has them for the first start."""
 
 from collections.abc import Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from leafcuttr.cli.common.failures import Failure, reason
-from leafcuttr.cli.common.offline import unused
+from leafcuttr.cli.common.offline import unused_metadata
 from leafcuttr.cli.common.target import Target
 from leafcuttr.state.security.credentials import ScramMechanism
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from leafcuttr.state.metadata import MetadataStore
 
 
 class NewPassword(NamedTuple):
@@ -102,7 +96,7 @@ class UsersOfDirectory:
 
     def users(self) -> dict[str, dict[ScramMechanism, int]]:
         found: dict[str, dict[ScramMechanism, int]] = {}
-        with self._open() as store:
+        with unused_metadata(self._directory) as store:
             for one in store.scram_credentials():
                 found.setdefault(one.name, {})[ScramMechanism(one.mechanism)] = one.iterations
         return found
@@ -115,27 +109,9 @@ class UsersOfDirectory:
             StoredScramCredential(name, mechanism, *new_credential(mechanism, password, iterations))
             for mechanism, iterations in made
         ]
-        with self._open() as store:
+        with unused_metadata(self._directory) as store:
             store.set_scram_credentials(rows, [])
 
     def delete(self, name: str, mechanisms: Sequence[ScramMechanism]) -> None:
-        with self._open() as store:
+        with unused_metadata(self._directory) as store:
             store.set_scram_credentials([], [(name, int(one)) for one in mechanisms])
-
-    @contextmanager
-    def _open(self) -> "Iterator[MetadataStore]":
-        from leafcuttr.errors import StartError, StorageError
-        from leafcuttr.state.metadata import MetadataStore
-
-        try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            with unused(self._directory):
-                store = MetadataStore.open(self._directory)
-                try:
-                    yield store
-                finally:
-                    store.close()
-        except (StartError, StorageError) as error:
-            raise Failure(str(error)) from None
-        except OSError as error:
-            raise Failure(f"{self._directory}: {error.strerror or error}") from None

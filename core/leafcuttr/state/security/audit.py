@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from leafcuttr.state.identity import ClientIdentity
+from leafcuttr.state.security import AUDIT_LOGGER
 from leafcuttr.state.security.acl import AclOperation, ResourceType
 from leafcuttr.wire.api import APIS
 from leafcuttr_sdk import Clock
 
-LOGGER: Final = "leafcuttr.audit"
 PERIOD_S: Final = 60.0
 # Of names that clients make up there are very many: the oldest counts are then written before their minute is over.
 _MOST: Final = 10_000
@@ -40,7 +40,7 @@ class AuditLog:
         self._rule_of = rule_of
         self._clock = clock
         self._counted: dict[_Key, _Counted] = {}
-        self._logger = logging.getLogger(LOGGER)
+        self._logger = logging.getLogger(AUDIT_LOGGER)
         # It is there because a setting says so, however quiet the rest is.
         self._logger.setLevel(logging.INFO)
 
