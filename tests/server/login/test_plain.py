@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,3 +101,25 @@ async def test_a_stored_user_that_is_changed_or_gone(users: Users) -> None:
     assert holds()
     await users.alter([upsertion._replace(credential=again)], [])
     assert not holds()
+
+
+@pytest.mark.parametrize("mechanism", list(ScramMechanism))
+@pytest.mark.parametrize("iterations", [4096, 16_384])
+async def test_a_user_that_there_is_not_takes_the_same_work(
+    users: Users, monkeypatch: pytest.MonkeyPatch, mechanism: ScramMechanism, iterations: int
+) -> None:
+    """So its time does not tell which names there are."""
+    credential = new_credential(mechanism, b"secret", iterations)
+    await users.alter([CredentialUpsertion("alice", mechanism, credential)], [])
+    work: list[list[object]] = []
+    derive = hashlib.pbkdf2_hmac
+
+    def noted(hash_name: str, password: bytes, salt: bytes, iterations: int) -> bytes:
+        work[-1] += [hash_name, len(password), len(salt), iterations]
+        return derive(hash_name, password, salt, iterations)
+
+    monkeypatch.setattr(hashlib, "pbkdf2_hmac", noted)
+    for name in ("alice", "nobody", "bob"):
+        work.append([])
+        assert await answer(users, f"\0{name}\0wrong".encode(), None) == WRONG
+    assert work == [[mechanism.hash_name, 5, len(credential.salt), iterations]] * 3

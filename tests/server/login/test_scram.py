@@ -21,7 +21,8 @@ from leafcuttr.server.login.mechanisms import LoginRefused
 from leafcuttr.server.login.scram import ScramServer
 from leafcuttr.state.identity import Principal
 from leafcuttr.state.metadata import MetadataStore
-from leafcuttr.state.security.credentials import ScramMechanism
+from leafcuttr.state.security.credential_shapes import shape_of
+from leafcuttr.state.security.credentials import ScramCredential, ScramMechanism
 from leafcuttr.state.security.delegation_tokens import DelegationTokens
 from leafcuttr.state.security.scram import credential_of, new_credential, salted
 from leafcuttr.state.security.users import CredentialUpsertion, Users
@@ -98,6 +99,45 @@ async def test_who_there_is_not_is_told_nothing(users: Users) -> None:
             await exchange.step(ours.respond(challenge) or b"")
         assert str(caught.value).endswith("due to invalid credentials with SASL mechanism SCRAM-SHA-256")
     assert challenges[0] == challenges[1]
+
+
+@pytest.mark.parametrize("salt", [b"0123456789abcdefghijklmnop", bytes(range(64))])
+async def test_who_there_is_not_looks_and_takes_as_long_as_a_user(
+    users: Users, monkeypatch: pytest.MonkeyPatch, salt: bytes
+) -> None:
+    """Neither salt, iterations nor a wait for a worker tell which names there are."""
+    made = credential_of(SHA_256, salt, salted(SHA_256, b"pencil", salt, 5000), 5000)
+    await users.alter([CredentialUpsertion("alice", SHA_256, made)], [])
+    await users.have_secret(trio.CapacityLimiter(1))
+    hops, work = 0, 0
+    run_sync, digest = trio.to_thread.run_sync, hmac.digest
+
+    async def hop(*given: Any, **named: Any) -> Any:
+        nonlocal hops
+        hops += 1
+        return await run_sync(*given, **named)
+
+    def counted(*given: Any) -> bytes:
+        nonlocal work
+        work += 1
+        return digest(*given)
+
+    monkeypatch.setattr(trio.to_thread, "run_sync", hop)
+    monkeypatch.setattr(hmac, "digest", counted)
+    seen = []
+    for name in ("alice", "nobody", "somebody"):
+        work = 0
+        exchange = server(users)
+        challenge = (await exchange.step(f"n,,n={name},r=x".encode())).answer.decode()
+        of_challenge = dict(each.split("=", 1) for each in challenge.split(","))
+        shape = shape_of(SHA_256, ScramCredential(base64.b64decode(of_challenge["s"]), b"", b"", 0))
+        with pytest.raises(LoginRefused) as caught:
+            await exchange.step(
+                f"c=biws,r={of_challenge['r']},p={base64.b64encode(bytes(32)).decode()}".encode()
+            )
+        seen.append((shape, of_challenge["i"], str(caught.value), work, hops))
+    assert len(set(seen)) == 1
+    assert seen[0][1] == "5000" and seen[0][-1] == 0
 
 
 def proof_of(without: str) -> bytes:
@@ -179,6 +219,12 @@ def test_any_messages(messages: list[bytes]) -> None:
 
     class NoUsers:
         secret = b"s"
+
+        async def have_secret(self, limiter: trio.CapacityLimiter) -> None:
+            """It is there."""
+
+        def shape_of_nobody(self, name: str, mechanism: Any, otherwise: Any) -> Any:
+            return otherwise
 
         def credentials(self, name: str) -> dict[Any, Any]:
             return {}

@@ -6,8 +6,18 @@ import base64
 
 import pytest
 
-from leafcuttr.state.security.credentials import BY_NAME, ScramMechanism
-from leafcuttr.state.security.scram import credential_of, fits, invented, new_credential, salted
+from leafcuttr.state.security.credential_shapes import CredentialShape, shape_of
+from leafcuttr.state.security.credentials import BY_NAME, ScramCredential, ScramMechanism
+from leafcuttr.state.security.scram import (
+    credential_of,
+    fits,
+    invented,
+    new_credential,
+    salted,
+    usual_shape,
+)
+
+SHA_512 = ScramMechanism.SCRAM_SHA_512
 
 
 def test_names_and_numbers() -> None:
@@ -46,9 +56,17 @@ def test_only_the_password_fits(mechanism: ScramMechanism) -> None:
 
 @pytest.mark.parametrize("mechanism", list(ScramMechanism))
 def test_of_nobody_the_salt_is_steady_and_like_the_others(mechanism: ScramMechanism) -> None:
-    one, again = invented(mechanism, "nobody", b"s"), invented(mechanism, "nobody", b"s")
+    shape = usual_shape(mechanism)
+    one, again = invented(shape, "nobody", b"s"), invented(shape, "nobody", b"s")
     assert one.salt == again.salt
-    assert len(one.salt) == len(new_credential(mechanism, b"x", 4096).salt)
-    assert invented(mechanism, "somebody", b"s").salt != one.salt
-    assert invented(mechanism, "nobody", b"t").salt != one.salt
+    assert shape_of(mechanism, one) == shape_of(mechanism, new_credential(mechanism, b"x"))
+    assert invented(shape, "somebody", b"s").salt != one.salt
+    assert invented(shape, "nobody", b"t").salt != one.salt
     assert not fits(mechanism, one, b"")
+
+
+@pytest.mark.parametrize("salt", [b"1g3kq0", b"\x00" * 70, b""])
+def test_of_nobody_it_has_any_shape(salt: bytes) -> None:
+    shape = shape_of(SHA_512, ScramCredential(salt, b"k", b"v", 5000))
+    assert shape == CredentialShape(SHA_512, 5000, len(salt), salt == b"1g3kq0")
+    assert shape_of(SHA_512, invented(shape, "nobody", b"s")) == shape

@@ -19,7 +19,7 @@ import trio
 from leafcuttr.server.login.mechanisms import LoginRefused, LoginStep
 from leafcuttr.state.security.credentials import ScramCredential, ScramMechanism
 from leafcuttr.state.security.delegation_tokens import DelegationToken, DelegationTokens
-from leafcuttr.state.security.scram import LEAST_ITERATIONS, invented
+from leafcuttr.state.security.scram import LEAST_ITERATIONS, invented, usual_shape
 from leafcuttr.state.security.users import Users
 
 _FIRST: Final = re.compile(
@@ -89,23 +89,22 @@ class ScramServer:
         return self._server_first.encode()
 
     async def _of_user(self, name: str) -> ScramCredential:
-        stored = self._users.credentials(name).get(self._mechanism)
-        return stored or await self._invented(name)
+        users, mechanism = self._users, self._mechanism
+        await users.have_secret(self._limiter)
+        # The same work whether or not there is such a user: how long it takes shall not tell that.
+        shape = users.shape_of_nobody(name, mechanism, usual_shape(mechanism))
+        nobody = invented(shape, name, users.secret)
+        return users.credentials(name).get(mechanism, nobody)
 
     async def _of_token(self, token_id: str) -> ScramCredential:
         assert self._tokens is not None
         token = self._tokens.get(token_id)
         if token is None or token.has_expired(self._now_ms()):
-            nobody = await self._invented(token_id)
-            return nobody._replace(iterations=LEAST_ITERATIONS)
+            await self._users.have_secret(self._limiter)
+            return invented(usual_shape(self._mechanism, LEAST_ITERATIONS), token_id, self._users.secret)
         self._token, self._name = token, token.owner.name
         made = partial(self._tokens.credential, token, self._mechanism)
         return await trio.to_thread.run_sync(made, limiter=self._limiter)
-
-    async def _invented(self, name: str) -> ScramCredential:
-        # Where the secret is made the disk is written.
-        invent = partial(lambda: invented(self._mechanism, name, self._users.secret))
-        return await trio.to_thread.run_sync(invent, limiter=self._limiter)
 
     def _end(self, text: str, credential: ScramCredential) -> LoginStep:
         """RFC 5802, section 3: whether ClientProof was made with the password."""

@@ -8,6 +8,7 @@ import hmac
 import os
 from typing import Final
 
+from leafcuttr.state.security.credential_shapes import CredentialShape
 from leafcuttr.state.security.credentials import ScramCredential, ScramMechanism
 
 LEAST_ITERATIONS: Final = 4096
@@ -16,6 +17,7 @@ MOST_ITERATIONS: Final = 16_384
 """As Kafka's: each log-in with PLAIN costs so much."""
 USUAL_ITERATIONS: Final = 8192
 _SALT_BYTES: Final = 24
+_TEXT: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def credential_of(
@@ -52,9 +54,18 @@ def fits(mechanism: ScramMechanism, credential: ScramCredential, password: bytes
     return hmac.compare_digest(made.stored_key, credential.stored_key)
 
 
-def invented(mechanism: ScramMechanism, name: str, secret: bytes) -> ScramCredential:
+def usual_shape(mechanism: ScramMechanism, iterations: int = USUAL_ITERATIONS) -> CredentialShape:
+    """That of a credential which is made here."""
+    return CredentialShape(mechanism, iterations, _SALT_BYTES)
+
+
+def invented(shape: CredentialShape, name: str, secret: bytes) -> ScramCredential:
     """A credential of a user that there is not, the same each time: what is answered shall not tell that. No password
     fits it."""
-    whole = hmac.digest(secret, f"{mechanism.sasl_name} {name}".encode(), "sha512")
+    mechanism = shape.mechanism
+    seed = hmac.digest(secret, f"{mechanism.sasl_name} {name}".encode(), "sha512")
+    salt = hashlib.shake_256(seed).digest(shape.salt_bytes)
+    if shape.has_text_salt:
+        salt = bytes(_TEXT[each % len(_TEXT)] for each in salt)
     size = hashlib.new(mechanism.hash_name).digest_size
-    return ScramCredential(whole[:_SALT_BYTES], bytes(size), os.urandom(size), USUAL_ITERATIONS)
+    return ScramCredential(salt, bytes(size), os.urandom(size), shape.iterations)

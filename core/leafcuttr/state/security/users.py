@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import trio
 
 from leafcuttr.state.metadata import MetadataStore, StoredScramCredential
+from leafcuttr.state.security.credential_shapes import CredentialShape, CredentialShapes, shape_of
 from leafcuttr.state.security.credentials import ScramCredential, ScramMechanism
 
 Credentials = Mapping[ScramMechanism, ScramCredential]
@@ -38,6 +39,7 @@ class Users:
             self._by_name.setdefault(one.name, {})[ScramMechanism(one.mechanism)] = credential
         self._turn: Final = trio.Lock()
         self._secret: bytes | None = None
+        self._shapes: dict[ScramMechanism | None, CredentialShapes] | None = None  # made at the first use
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
@@ -54,12 +56,28 @@ class Users:
         """Whether the user still has this very one. The same password, given again, is another credential."""
         return any(one is credential for one in self.credentials(name).values())
 
+    async def have_secret(self, limiter: trio.CapacityLimiter) -> None:
+        """So that `secret` does not block: where it is made the disk is written."""
+        if self._secret is None:
+            await trio.to_thread.run_sync(lambda: self.secret, limiter=limiter)
+
     @property
     def secret(self) -> bytes:
         """Known to this data directory only. Made at the first use, which blocks."""
         if self._secret is None:
             self._secret = self._metadata.secret("unknown users")
         return self._secret
+
+    def shape_of_nobody(
+        self, name: str, mechanism: ScramMechanism | None, otherwise: CredentialShape
+    ) -> CredentialShape:
+        """What the credential of a name that no user has is to look like: as those of the users for this mechanism;
+        None: as the one that each of them has for PLAIN (`of_plain`)."""
+        if self._shapes is None:
+            self._shapes = {each: CredentialShapes() for each in (None, *ScramMechanism)}
+            for credentials in self._by_name.values():
+                self._count(credentials, 1)
+        return self._shapes[mechanism].chosen(name, self.secret, otherwise)
 
     def on_change(self, call: Callable[[str], None]) -> None:
         """`call` gets the name of a user whose credentials have changed, after each change."""
@@ -102,7 +120,22 @@ class Users:
                 call(name)
 
     def _put(self, name: str, credentials: dict[ScramMechanism, ScramCredential]) -> None:
+        self._count(self._by_name.get(name, {}), -1)
+        self._count(credentials, 1)
         if credentials:
             self._by_name[name] = credentials
         else:
             self._by_name.pop(name, None)
+
+    def _count(self, credentials: Credentials, change: int) -> None:
+        if self._shapes is None or not credentials:
+            return
+        for mechanism, credential in credentials.items():
+            self._shapes[mechanism].count(shape_of(mechanism, credential), change)
+        self._shapes[None].count(shape_of(*of_plain(credentials)), change)
+
+
+def of_plain(credentials: Credentials) -> tuple[ScramMechanism, ScramCredential]:
+    """The one of a user's credentials that a password of PLAIN is compared with."""
+    first = min(credentials)
+    return first, credentials[first]
