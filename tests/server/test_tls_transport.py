@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import socket
 import ssl
@@ -16,6 +17,7 @@ from leafcuttr.net.tls import server_context
 from leafcuttr.net.tls_files import TlsFiles
 from leafcuttr.server.tls_transport import TlsTransport
 from support.tls_peer import Certificates
+from support.tls_records import RecordClient
 from support.waiting import eventually, within
 
 SIZES = [1, 100, 16_384, 16_385, 33_000, 300_000, 2_000_000]
@@ -224,3 +226,87 @@ async def test_a_peer_that_goes_in_its_handshake(contexts: Contexts) -> None:
     with pytest.raises(ConnectionResetError):
         await transport.handshake(trio.CapacityLimiter(1))
     transport.close()
+
+
+@asynccontextmanager
+async def with_records(contexts: Contexts) -> AsyncIterator[tuple[TlsTransport, RecordClient, socket.socket]]:
+    """A transport, and a peer that writes its own records."""
+    here, theirs = socket.socketpair()
+    here.setblocking(False)
+    transport = TlsTransport(here, contexts.server)
+    peers: list[RecordClient] = []
+
+    def shake_hands() -> None:
+        peers.append(RecordClient(theirs, contexts.ours.client()))
+
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.to_thread.run_sync, shake_hands)
+            await transport.handshake(trio.CapacityLimiter(1))
+        yield transport, peers[0], theirs
+    finally:
+        transport.close()
+        theirs.close()
+
+
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 500])
+async def test_many_small_records_at_once(contexts: Contexts, count: int) -> None:
+    """OpenSSL gets a few at a time, and what is left is told."""
+    async with with_records(contexts) as (transport, peer, theirs):
+        theirs.sendall(b"".join(peer.record(b"%3d" % number) for number in range(count)))
+        buffer, found, calls = bytearray(100_000), b"", 0
+        while len(found) < 3 * count:
+            found += buffer[: transport.receive_into(memoryview(buffer))]
+            calls += 1
+            assert bool(transport.buffered) is (len(found) < 3 * count)
+        assert found == b"".join(b"%3d" % number for number in range(count))
+        assert calls == -(-count // 32)
+
+
+async def test_records_that_come_byte_by_byte(contexts: Contexts) -> None:
+    async with with_records(contexts) as (transport, peer, theirs):
+        buffer, found = bytearray(100), b""
+        for byte in peer.record(b"abc") + peer.key_updates(1) + peer.record(b"") + peer.record(b"defg"):
+            theirs.sendall(bytes([byte]))
+            with contextlib.suppress(BlockingIOError):
+                found += buffer[: transport.receive_into(memoryview(buffer))]
+            assert not transport.buffered
+        assert found == b"abcdefg"
+        with pytest.raises(BlockingIOError):
+            transport.receive_into(memoryview(buffer))
+        theirs.shutdown(socket.SHUT_WR)
+        assert transport.receive_into(memoryview(buffer)) == 0
+
+
+async def test_a_peer_that_sends_no_data(contexts: Contexts) -> None:
+    """Changes of keys cost it 27 bytes each, and others the time that they take."""
+    async with with_records(contexts) as (transport, peer, theirs):
+        theirs.sendall(peer.key_updates(1000))
+        with pytest.raises(ConnectionAbortedError, match="without data"):
+            transport.receive_into(memoryview(bytearray(65536)))
+        assert transport._out.pending < 100 * 27
+
+
+async def test_a_peer_that_changes_its_keys_now_and_then(contexts: Contexts) -> None:
+    async with with_records(contexts) as (transport, peer, theirs):
+        buffer, found = bytearray(65536), 0
+        for _ in range(50):
+            theirs.sendall(peer.key_updates(60) + peer.record(b"data"))
+            found += transport.receive_into(memoryview(buffer))
+            theirs.recv(65536)
+        assert found == 200
+
+
+async def test_a_peer_that_does_not_read_what_follows_from_its_new_keys(contexts: Contexts) -> None:
+    async with with_records(contexts) as (transport, peer, theirs):
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+        sent, data = 0, memoryview(bytearray(1 << 20))
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                sent += transport.send(data)
+        rounds = 0
+        with pytest.raises(ConnectionAbortedError, match="does not read"):
+            for rounds in range(1000):  # noqa: B007
+                theirs.sendall(peer.key_updates(30) + peer.record(b"data"))
+                transport.receive_into(memoryview(bytearray(100)))
+        assert 16_384 // 27 // 30 <= rounds < 30

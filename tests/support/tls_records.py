@@ -18,7 +18,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256, SHA384
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
-_HANDSHAKE, APPLICATION_DATA, _ALERT = 22, 23, 21
+_HANDSHAKE: Final = 22
+_APPLICATION_DATA: Final = 23
 _KEY_UPDATE_REQUESTED: Final = b"\x18\x00\x00\x01\x01"
 
 
@@ -57,7 +58,7 @@ class RecordClient:
         self._cipher, self._iv = AESGCM(self._expand("key", self._key_bytes)), self._expand("iv", 12)
         self._sequence = 0
 
-    def record(self, data: bytes, kind: int = APPLICATION_DATA) -> bytes:
+    def record(self, data: bytes, kind: int = _APPLICATION_DATA) -> bytes:
         """One record of this content, which may be empty."""
         inner = data + bytes([kind])
         header = b"\x17\x03\x03" + (len(inner) + 16).to_bytes(2, "big")

@@ -2,6 +2,11 @@
 
 Bytes go through OpenSSL in slices, because a buffer of it keeps the memory of its largest slice for as long as the
 connection is open. Nothing waits but the handshake and `wait_writable`. `ssl` is imported with this module.
+
+A record may hold no data but a change of keys (RFC 8446, 4.6.3), which takes as long as a record of 16 KiB, is some 27
+bytes long, and has one of ours for an answer. OpenSSL handles any number of them in one call and keeps the answers, so
+records are counted before it gets them: a few at once, not many without data, and not many answers that the peer does
+not read.
 """
 
 import socket
@@ -22,6 +27,13 @@ _LEAST: Final = 17 << 10
 _RECEIVE: Final = 128 << 10
 """What is received at once for a connection that takes so much: each time that OpenSSL has too little it costs as much
 as a record."""
+_HEADER: Final = 5
+_RECORDS: Final = 32
+"""Records that OpenSSL gets at once. A receive has 8 of the largest."""
+_WITHOUT_DATA: Final = 64
+"""Records of a peer without data in between. One that sends a record of 16 KiB in pieces does not get there."""
+_UNREAD: Final = 16 << 10
+"""Answers to changes of keys that a peer does not read."""
 _scratch: Final = bytearray(_RECEIVE)
 """Encrypted bytes between a socket and OpenSSL, which copies them: one buffer for all connections of a process."""
 _view: Final = memoryview(_scratch)
@@ -42,18 +54,23 @@ class TlsTransport:
         self._tls = context.wrap_bio(self._in, self._out, server_side=True)
         self._left = memoryview(b"")
         self._promised = 0
+        self._kept = b""  # received, and not given to OpenSSL: it begins with a header
+        self._until_header = 0  # bytes, from the next one that is received
+        self._without_data = 0
 
     async def handshake(self, limiter: trio.CapacityLimiter) -> None:
         """Raises OSError: ssl.SSLError for what is wrong with it, ConnectionError if the peer has gone."""
         while not await trio.to_thread.run_sync(self._step, limiter=limiter):
             await self._send_all()
-            await trio.lowlevel.wait_readable(self._socket)
+            if not self._has_more:
+                await trio.lowlevel.wait_readable(self._socket)
             try:
                 if not self._receive(_LEAST):
                     raise ConnectionResetError("the peer has gone")
             except BlockingIOError:
                 continue
         await self._send_all()
+        self._without_data = 0
 
     def _step(self) -> bool:
         """Whether the handshake is over. In a worker thread: the key of a server is what takes the time."""
@@ -88,7 +105,12 @@ class TlsTransport:
 
     @property
     def buffered(self) -> int:
-        return self._tls.pending() + self._in.pending
+        return self._tls.pending() + self._in.pending + (len(self._kept) if self._has_more else 0)
+
+    @property
+    def _has_more(self) -> bool:
+        """Whether `_receive` need not wait for the socket."""
+        return len(self._kept) >= _HEADER
 
     def receive_into(self, buffer: memoryview, /) -> int:
         size, total = len(buffer), 0
@@ -99,6 +121,12 @@ class TlsTransport:
                 if total:
                     break
                 self._answer_peer()
+                if self._without_data > _WITHOUT_DATA:
+                    raise ConnectionAbortedError("the peer sends records of TLS without data") from None
+                if self._out.pending > _UNREAD:
+                    raise ConnectionAbortedError(
+                        "the peer does not read the answers to its new keys"
+                    ) from None
                 if not self._receive(size):
                     break  # without close_notify: frames have lengths, so nothing can be cut off unnoticed
                 continue
@@ -108,13 +136,30 @@ class TlsTransport:
             if not count:
                 break  # the peer has said that it sends no more
             total += int(count)
+            self._without_data = 0
         return total
 
     def _receive(self, wanted: int) -> int:
         """Take about so much of what has arrived to OpenSSL; how many bytes, 0 at the end of the stream. Raises
         BlockingIOError."""
-        count = self._socket.recv_into(_view, max(min(wanted, _RECEIVE), _LEAST))
-        self._in.write(_view[:count])
+        kept = self._kept
+        end = count = len(kept)
+        if end:
+            _view[:end] = kept
+        if not self._has_more:
+            count = self._socket.recv_into(_view[end:], max(min(wanted, _RECEIVE), _LEAST) - end)
+            end += count
+        at = self._until_header
+        for _ in range(_RECORDS):
+            if at + _HEADER > end:
+                break
+            at += _HEADER + (_scratch[at + 3] << 8 | _scratch[at + 4])
+            self._without_data += 1
+        if at < end:  # more records than that, or a part of a header
+            self._kept, self._until_header, end = bytes(_view[at:end]), 0, at
+        else:
+            self._kept, self._until_header = b"", at - end
+        self._in.write(_view[:end])
         return count
 
     def _answer_peer(self) -> None:
