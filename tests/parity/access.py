@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
-from leafcuttr.handlers.access import NEEDS, Right
+from leafcuttr.handlers.access import Right
+from leafcuttr.handlers.access_table import NEEDS
 from leafcuttr.state.security.acl import CLUSTER_NAME, AclOperation, AclPermission, ResourceType
 from leafcuttr.wire.api import APIS, ApiKey
 from parity.batches import batch

@@ -13,7 +13,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from leafcuttr.metrics.counts import Counts
 from leafcuttr.server.states import State
-from leafcuttr.server.throttle import ConnectionThrottle, Pause, Stopwatch
+from leafcuttr.server.stopwatch import Stopwatch
+from leafcuttr.server.throttle import ConnectionThrottle, Pause
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.security.buckets import Bucket
 from leafcuttr.state.security.limits import ClientLimits
@@ -420,49 +421,6 @@ def _connections(broker: Broker) -> Any:
 
 
 # Without a connection
-
-
-async def test_a_stopwatch_measures_the_steps_of_a_task() -> None:
-    stopwatch = Stopwatch()
-
-    async def work() -> str:
-        assert stopwatch.take() >= 0
-        await trio.to_thread.run_sync(time.sleep, 0.1)
-        with pytest.raises(KeyError):
-            await trio.to_thread.run_sync({}.__getitem__, "missing")
-        return "done"
-
-    assert await stopwatch.measured(work()) == "done"
-    assert 0 < stopwatch.take() < 0.1
-    assert stopwatch.take() == 0
-
-
-async def test_work_that_is_measured_is_cancelled_as_any_other() -> None:
-    stopwatch, cancelled = Stopwatch(), False
-
-    async def work() -> None:
-        nonlocal cancelled
-        try:
-            await trio.sleep_forever()
-        except trio.Cancelled:
-            cancelled = True
-            raise
-
-    with trio.CancelScope() as scope:
-        scope.cancel()
-        await stopwatch.measured(work())
-    assert scope.cancelled_caught and cancelled
-
-
-def test_a_stopwatch_that_runs_tells_what_was_spent_so_far() -> None:
-    stopwatch = Stopwatch()
-    stopwatch.start()
-    time.sleep(0.01)
-    assert stopwatch.take() >= 0.01
-    stopwatch.stop()
-    assert stopwatch.take() < 0.01
-    stopwatch.add(5)
-    assert stopwatch.take() == 5
 
 
 async def test_what_was_to_be_awaited_comes_after_the_pause(autojump_clock: MockClock) -> None:

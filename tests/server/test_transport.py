@@ -46,7 +46,7 @@ SOCKET_CALLS = {
 ALLOWED = {
     ("reactor.py", "self._writers.fileno"),
     ("reactor.py", "self._epoll.fileno"),
-    ("throttle.py", "self._work.send"),
+    ("stopwatch.py", "self._work.send"),
 }
 """Two descriptors that are not sockets, and a coroutine."""
 

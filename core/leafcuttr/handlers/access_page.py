@@ -2,7 +2,7 @@
 
 import sys
 
-from leafcuttr.handlers.access import NEEDS, Need
+from leafcuttr.handlers.access_table import NEEDS, Need
 from leafcuttr.state.security.acl import OPERATIONS_ON, AclOperation, ResourceType
 from leafcuttr.wire.api import APIS
 

@@ -7,12 +7,14 @@ of each request into it, and the quotas of its client, ApiVersions what it says 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from leafcuttr.config.listeners import Listener
 from leafcuttr.errors import ErrorCode
 from leafcuttr.state.identity import ANONYMOUS, ClientIdentity
-from leafcuttr.state.security.limits import ClientLimits
+
+if TYPE_CHECKING:
+    from leafcuttr.state.security.limits import ClientLimits
 
 
 class LoginOutcome(Protocol):
@@ -82,7 +84,7 @@ class RequestContext:
     correlation_id: int = -1
     login: LoginSession | None = None
     """None where the listener has no SASL."""
-    limits: ClientLimits | None = None
+    limits: "ClientLimits | None" = None
     """The quotas that hold for the client now; None: there are none."""
 
 

@@ -30,9 +30,10 @@ async def handle(
     renewers = [Principal(each.principal_type, each.principal_name) for each in request.renewers]
     refused = _refused(broker, context, owner, renewers)
     if refused is not None:
-        no_time = 0 if refused is ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED else NO_TIME
-        return _answer(owner, requester, refused, (no_time, no_time, no_time))
+        return _answer(owner, requester, refused, (NO_TIME, NO_TIME, NO_TIME))
     tokens = broker.delegation_tokens
+    if tokens is None:
+        return _answer(owner, requester, ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, (0, 0, 0))
     try:
         token = await tokens.create(owner, requester, renewers, request.max_lifetime_ms)
     except StorageError as error:
@@ -50,8 +51,6 @@ def _refused(
         return ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
     if any(each.type != _USER for each in (owner, *renewers)):
         return ErrorCode.INVALID_PRINCIPAL_TYPE
-    if not broker.delegation_tokens.enabled:
-        return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
     return None
 
 

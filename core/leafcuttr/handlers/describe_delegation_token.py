@@ -23,22 +23,23 @@ async def handle(
 ) -> DescribeDelegationTokenResponse:
     if not may_use_tokens(context):
         return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-    if not broker.delegation_tokens.enabled:
+    kept = broker.delegation_tokens
+    if kept is None:
         return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
     owners = None
     if request.owners is not None:
         owners = {Principal(each.principal_type, each.principal_name) for each in request.owners}
     me = context.client.principal
     tokens = [
-        _described(broker, token)
-        async for token in Pace().over(list(broker.delegation_tokens))
+        _described(token, kept.hmac_of(token))
+        async for token in Pace().over(list(kept))
         if (owners is None or not owners.isdisjoint(token.concerned))
         and (me in token.concerned or may_see(broker, context, token))
     ]
     return DescribeDelegationTokenResponse(tokens=tokens)
 
 
-def _described(broker: Broker, token: DelegationToken) -> DescribedDelegationToken:
+def _described(token: DelegationToken, hmac: bytes) -> DescribedDelegationToken:
     return DescribedDelegationToken(
         principal_type=token.owner.type,
         principal_name=token.owner.name,
@@ -48,7 +49,7 @@ def _described(broker: Broker, token: DelegationToken) -> DescribedDelegationTok
         expiry_timestamp=token.expires_ms,
         max_timestamp=token.last_ms,
         token_id=token.id,
-        hmac=broker.delegation_tokens.hmac_of(token),
+        hmac=hmac,
         renewers=[
             DescribedDelegationTokenRenewer(principal_type=each.type, principal_name=each.name)
             for each in token.renewers

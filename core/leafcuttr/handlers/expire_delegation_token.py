@@ -4,7 +4,7 @@ may. The checks, and their order, are those of Kafka's controller. Connections t
 
 from leafcuttr.errors import ErrorCode, StorageError
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.handlers.delegation_tokens import NO_TIME, may_use_tokens
+from leafcuttr.handlers.delegation_tokens import NO_TIME, token_with_hmac
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
@@ -15,14 +15,10 @@ from leafcuttr.wire.messages.expire_delegation_token import (
 async def handle(
     broker: Broker, context: RequestContext, request: ExpireDelegationTokenRequest
 ) -> ExpireDelegationTokenResponse:
-    if not may_use_tokens(context):
-        return _refused(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NO_TIME)
-    tokens = broker.delegation_tokens
-    if not tokens.enabled:
-        return _refused(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
-    token = tokens.with_hmac(bytes(request.hmac))
-    if token is None:
-        return _refused(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
+    found = token_with_hmac(broker, context, bytes(request.hmac))
+    if isinstance(found, ErrorCode):
+        return _refused(found, NO_TIME if found is ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED else 0)
+    tokens, token = found
     if not token.may_be_renewed_by(context.client.principal):
         return _refused(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
     if request.expiry_time_period_ms >= 0 and token.has_expired(broker.clock.now_ms()):

@@ -60,12 +60,13 @@ def start(broker: Broker, connections: Connections, nursery: trio.Nursery) -> No
     nursery.start_soon(_sweep_idle, broker, connections)
     nursery.start_soon(loop_delay.sample, broker.counts.loop_delay)
     nursery.start_soon(_every, "reading keys of tokens", lambda: _KEYS_S, partial(_follow_keys, broker))
-    nursery.start_soon(
-        _every,
-        "expiry of delegation tokens",
-        lambda: settings.int("delegation.token.expiry.check.interval.ms") / 1000,
-        broker.delegation_tokens.remove_expired,
-    )
+    if broker.delegation_tokens is not None:
+        nursery.start_soon(
+            _every,
+            "expiry of delegation tokens",
+            lambda: settings.int("delegation.token.expiry.check.interval.ms") / 1000,
+            broker.delegation_tokens.remove_expired,
+        )
     nursery.start_soon(connections.sessions.run)
     if broker.audit is not None:
         nursery.start_soon(_sweep_audit, broker.audit)

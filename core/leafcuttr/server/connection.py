@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from math import inf
 from time import perf_counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -37,13 +37,16 @@ from leafcuttr.server.receive import SMALL_FRAME, FrameTooLarge, ReceiveBuffer
 from leafcuttr.server.repeated_produce import RepeatedProduce
 from leafcuttr.server.routes import FEW_ELEMENTS, REFUSED, Route, route
 from leafcuttr.server.states import ENDED, READS, WAITS, WATCHED, Event, State, after
-from leafcuttr.server.throttle import ConnectionThrottle, MeasuredConnection, Pause, Stopwatch
+from leafcuttr.server.stopwatch import Stopwatch
 from leafcuttr.server.transport import Transport
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
 from leafcuttr.wire.errors import EncodeError, ManyElements, WireError
 from leafcuttr.wire.frame import read_client_id
 from leafcuttr_sdk.trouble import exhausted
+
+if TYPE_CHECKING:
+    from leafcuttr.server.throttle import ConnectionThrottle, Pause
 
 logger = logging.getLogger(__name__)
 
@@ -160,6 +163,8 @@ class Connection:
         if limits is None:
             self._throttle = None
         elif self._throttle is None:
+            from leafcuttr.server.throttle import ConnectionThrottle
+
             self._stopwatch.take()  # what it has spent without a quota
             self._throttle = ConnectionThrottle(limits, self._stopwatch, self._counts)
         else:
@@ -173,6 +178,8 @@ class Connection:
 
     @property
     def measured(self) -> Served:
+        from leafcuttr.server.throttle import MeasuredConnection
+
         return MeasuredConnection(self, self._stopwatch)
 
     @property
@@ -243,7 +250,9 @@ class Connection:
                             await self.produce_turn.written()
                         except Exception as error:
                             self.fail(error)
-                if inspect.iscoroutine(self._awaited) or isinstance(self._awaited, DelayedAnswer | Pause):
+                if self._pause is not None and self._awaited is self._pause:
+                    self._pause.close()
+                elif inspect.iscoroutine(self._awaited) or isinstance(self._awaited, DelayedAnswer):
                     self._awaited.close()
 
     def _move(self, event: Event) -> None:
@@ -636,6 +645,8 @@ class Connection:
         if self._next is None:
             with suppress(FrameTooLarge):  # of what is behind this request: found again once that is read
                 self._release_memory()
+        from leafcuttr.server.throttle import Pause
+
         self._awaited = self._pause = Pause(trio.current_time() + seconds, self._awaited, self._counts)
 
     def _answer_produce(self) -> None:

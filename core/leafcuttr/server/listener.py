@@ -26,7 +26,6 @@ from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.queue import RequestQueue
 from leafcuttr.server.rate import CreationRate
 from leafcuttr.server.reactor import Reactor
-from leafcuttr.server.throttle import LoopShares
 from leafcuttr.server.transport import MakeTransport, PlainTransport, Transport, accept
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
@@ -223,6 +222,8 @@ class Connections:
         if not self._broker.quotas.of_loop_time:
             self.reactor.measuring = None
         elif self.reactor.measuring is None:
+            from leafcuttr.server.throttle import LoopShares
+
             self.reactor.measuring = LoopShares()
 
     async def _is_admitted(self, transport: Transport, connection: Connection, listener: Listener) -> bool:
@@ -253,7 +254,8 @@ class Connections:
             token.run_sync_soon(self._end_withdrawn, idempotent=True)
 
         self._broker.users.on_change(changed)
-        self._broker.delegation_tokens.on_change(changed)
+        if self._broker.delegation_tokens is not None:
+            self._broker.delegation_tokens.on_change(changed)
         self._broker.settings.on_change(
             lambda names: changed() if any(name.endswith("sasl.jaas.config") for name in names) else None
         )

@@ -3,12 +3,12 @@ nothing of its connection is read.
 
 A connection has a `ConnectionThrottle` only while a quota holds for its client. The time of the event loop is measured
 only while any client has a quota of it: in the reactor's rounds by `LoopShares`, in the tasks of connections by
-`Stopwatch.measured`. What a client has used up is counted when it is answered; its answers themselves, once they are
-made, count for the next request.
+`stopwatch`. What a client has used up is counted when it is answered; its answers themselves, once they are made, count
+for the next request. This module is imported when the first quota is set.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Generator, Sequence
 from dataclasses import replace
 from math import ceil
 from time import perf_counter
@@ -21,6 +21,7 @@ from leafcuttr.metrics.counts import Counts
 from leafcuttr.server.reactor import Served
 from leafcuttr.server.repeated_produce import RepeatedProduce
 from leafcuttr.server.states import State
+from leafcuttr.server.stopwatch import Stopwatch
 from leafcuttr.state.security.buckets import Bucket
 from leafcuttr.state.security.limits import ClientLimits
 from leafcuttr.state.security.quota_entities import PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
@@ -29,65 +30,6 @@ from leafcuttr.wire.api import ApiKey
 _FETCH: Final = int(ApiKey.FETCH)
 _Answers = Sequence[tuple[int, Any, Any]]
 """Correlation id, route, response."""
-
-
-class Stopwatch:
-    """The time that the loop has spent on one connection."""
-
-    __slots__ = ("_since", "_spent")
-
-    def __init__(self) -> None:
-        self._spent = 0.0
-        self._since: float | None = None
-
-    def start(self) -> None:
-        self._since = perf_counter()
-
-    def stop(self) -> None:
-        if self._since is not None:
-            self._spent += perf_counter() - self._since
-            self._since = None
-
-    def add(self, seconds: float) -> None:
-        self._spent += seconds
-
-    def take(self) -> float:
-        """What was spent since this was called last, in seconds; also if it runs."""
-        spent, self._spent = self._spent, 0.0
-        if self._since is not None:
-            now = perf_counter()
-            spent += now - self._since
-            self._since = now
-        return spent
-
-    def measured(self, work: Coroutine[Any, Any, Any]) -> "_MeasuredWork":
-        """An awaitable that does the work and measures it, without what it waits for."""
-        return _MeasuredWork(self, work)
-
-
-class _MeasuredWork:
-    def __init__(self, stopwatch: Stopwatch, work: Coroutine[Any, Any, Any]) -> None:
-        self._stopwatch = stopwatch
-        self._work = work
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        # What the work yields and gets passes through: the loop does not notice.
-        step: Callable[[Any], Any] = self._work.send
-        value: Any = None
-        while True:
-            self._stopwatch.start()
-            try:
-                waits_for = step(value)
-            except StopIteration as done:
-                return done.value
-            finally:
-                value = None  # an exception would keep this frame, which would keep it
-                self._stopwatch.stop()
-            try:
-                value = yield waits_for
-                step = self._work.send
-            except BaseException as error:
-                step, value = self._work.throw, error
 
 
 class Pause:

@@ -26,8 +26,6 @@ from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.plugged import Plugged
 from leafcuttr.state.producer_ids import ProducerIds
 from leafcuttr.state.security.bearer.sources import KeySources
-from leafcuttr.state.security.delegation_tokens import DelegationTokens
-from leafcuttr.state.security.limits import QuotaWindows
 from leafcuttr.state.security.quotas import Quotas
 from leafcuttr.state.security.users import Users
 from leafcuttr.state.topics import Topics
@@ -37,6 +35,7 @@ from leafcuttr_sdk import Clock
 if TYPE_CHECKING:
     from leafcuttr.state.security.audit import AuditLog
     from leafcuttr.state.security.authorizer import StandardAuthorizer
+    from leafcuttr.state.security.delegation_tokens import DelegationTokens
 
 
 class Waiting(Protocol):
@@ -67,7 +66,8 @@ class Broker:
     `appender` takes the appends of the broker's own tasks. `delayed_requests` are those that wait for records or for
     other members of a group; a stopping server has them answered at once. `token_keys` are those of issuers of bearer
     tokens. `serving` is whether all that has to be ready is; `plugged` is what plugins have added. Without an
-    `authorizer` everybody may do everything; `audit` is there only with one.
+    `authorizer` everybody may do everything; `audit` is there only with one, and `delegation_tokens` only with a secret
+    to make them with.
     """
 
     settings: Settings
@@ -84,7 +84,6 @@ class Broker:
     producer_ids: ProducerIds
     features: Features
     users: Users
-    delegation_tokens: DelegationTokens
     quotas: Quotas
     groups: GroupCoordinator
     transactions: TransactionCoordinator
@@ -101,6 +100,7 @@ class Broker:
     began: float = field(default_factory=time.monotonic)
     authorizer: "StandardAuthorizer | None" = None
     audit: "AuditLog | None" = None
+    delegation_tokens: "DelegationTokens | None" = None
 
 
 def open_broker(settings: Settings, clock: Clock, *, pressure: WritePressure | None = None) -> Broker:
@@ -142,15 +142,7 @@ def open_broker(settings: Settings, clock: Clock, *, pressure: WritePressure | N
         producer_ids=producer_ids,
         features=features,
         users=Users(metadata),
-        delegation_tokens=DelegationTokens(metadata, settings, clock),
-        quotas=Quotas(
-            metadata,
-            QuotaWindows(settings.int("quota.window.num"), settings.int("quota.window.size.seconds")),
-            QuotaWindows(
-                settings.int("controller.quota.window.num"),
-                settings.int("controller.quota.window.size.seconds"),
-            ),
-        ),
+        quotas=Quotas(metadata, settings),
         groups=groups,
         transactions=TransactionCoordinator(
             settings=settings,
@@ -165,6 +157,7 @@ def open_broker(settings: Settings, clock: Clock, *, pressure: WritePressure | N
         appender=Appender(clock),
         authorizer=authorizer,
         audit=None if authorizer is None else _audit(settings, authorizer, clock),
+        delegation_tokens=_delegation_tokens(settings, metadata, clock),
     )
 
 
@@ -187,3 +180,13 @@ def _audit(settings: Settings, authorizer: "StandardAuthorizer", clock: Clock) -
     from leafcuttr.state.security.audit import AuditLog
 
     return AuditLog(lambda *of: authorizer.rules.verdict(*of).rule, clock, every=what == "all")
+
+
+def _delegation_tokens(
+    settings: Settings, metadata: MetadataStore, clock: Clock
+) -> "DelegationTokens | None":
+    if not settings.value("delegation.token.secret.key"):
+        return None
+    from leafcuttr.state.security.delegation_tokens import DelegationTokens
+
+    return DelegationTokens(metadata, settings, clock)

@@ -39,7 +39,6 @@ async def test_all_of_a_token_is_stored(metadata: MetadataStore) -> None:
     ours = tokens(metadata)
     token = await ours.create(ALICE, BOB, [BOB, ALICE], 5000)
     assert list(tokens(metadata)) == [token]
-    assert list(tokens(metadata, Settings())) == [], "without a secret they mean nothing"
     renewed = await ours.renew(token, 3000)
     assert renewed is not None
     assert list(tokens(metadata)) == [renewed] == list(ours)

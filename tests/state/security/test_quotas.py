@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StorageError
 from leafcuttr.state.metadata import MetadataStore
-from leafcuttr.state.security import quotas as module
-from leafcuttr.state.security.limits import ClientLimits, QuotaWindows
+from leafcuttr.state.security import quota_buckets
+from leafcuttr.state.security.limits import ClientLimits
 from leafcuttr.state.security.quota_entities import (
     CONNECTION_CREATION_RATE,
     CONSUMER_BYTE_RATE,
@@ -25,7 +26,7 @@ from leafcuttr.state.security.quotas import Quotas
 ALICE = entity_of({"user": "alice"})
 EVERY_USER = entity_of({"user": None})
 EVERY_CLIENT = entity_of({"client-id": None})
-WINDOWS, MUTATION_WINDOWS = QuotaWindows(11, 1), QuotaWindows(3, 2)
+SETTINGS = Settings({"controller.quota.window.num": "3", "controller.quota.window.size.seconds": "2"})
 
 
 class Now:
@@ -50,7 +51,7 @@ def metadata(tmp_path: Path) -> Iterator[MetadataStore]:
 
 @pytest.fixture
 def opened(metadata: MetadataStore, now: Now) -> Callable[[], Quotas]:
-    return lambda: Quotas(metadata, WINDOWS, MUTATION_WINDOWS, now)
+    return lambda: Quotas(metadata, SETTINGS, now)
 
 
 async def test_what_was_altered_is_there_after_a_restart(opened: Callable[[], Quotas]) -> None:
@@ -177,7 +178,7 @@ async def test_a_client_that_comes_back_finds_its_debt(opened: Callable[[], Quot
 async def test_buckets_of_those_that_have_gone_do_not_stay(
     opened: Callable[[], Quotas], now: Now, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_FEW", 10)
+    monkeypatch.setattr(quota_buckets, "_FEW", 10)
     quotas = opened()
     await quotas.alter({EVERY_CLIENT: {PRODUCER_BYTE_RATE: 100.0}})
     stays = quotas.limits_of("u", "stays")
@@ -188,7 +189,7 @@ async def test_buckets_of_those_that_have_gone_do_not_stay(
     for number in range(1000):
         now.s += 5
         quotas.limits_of("u", f"c{number}")
-    assert len(quotas._kept) < 30
+    assert len(quotas._all_buckets()._kept) < 30
     owes = quotas.limits_of("u", "owes")
     assert owes and owes.producer and owes.producer.level(now()) < 0
     # One that was full meanwhile, and in use.

@@ -49,7 +49,7 @@ class ScramServer:
         """`tokens` are delegation tokens, which expire by `now_ms`; None: there are none."""
         self._mechanism = mechanism
         self._users = users
-        self._tokens = tokens if tokens is not None and tokens.enabled else None
+        self._tokens = tokens
         self._now_ms = now_ms
         self._limiter = limiter
         self._own_nonce = secrets.token_urlsafe(24) if nonce is None else nonce

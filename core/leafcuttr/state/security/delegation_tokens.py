@@ -53,21 +53,14 @@ class DelegationTokens:
         self._metadata = metadata
         self._settings = settings
         self._clock = clock
-        secret = settings.value("delegation.token.secret.key")
-        self._secret = str(secret).encode() if secret else None
+        self._secret = str(settings.value("delegation.token.secret.key")).encode()
         self._by_id: dict[str, DelegationToken] = {}
         self._ids: dict[bytes, str] = {}  # by HMAC
         self._credentials: dict[str, dict[ScramMechanism, ScramCredential]] = {}
         self._callbacks: list[Callable[[], None]] = []
         self._turn: Final = trio.Lock()
-        if self._secret is not None:
-            for stored in metadata.delegation_tokens():
-                self._put(_of(stored))
-
-    @property
-    def enabled(self) -> bool:
-        """Whether there is a secret to make them with."""
-        return self._secret is not None
+        for stored in metadata.delegation_tokens():
+            self._put(_of(stored))
 
     def __iter__(self) -> Iterator[DelegationToken]:
         return iter(self._by_id.values())
@@ -80,7 +73,6 @@ class DelegationTokens:
         return None if token_id is None else self._by_id[token_id]
 
     def hmac_of(self, token: DelegationToken) -> bytes:
-        assert self._secret is not None
         return hmac.digest(self._secret, token.id.encode(), "sha512")
 
     def credential(self, token: DelegationToken, mechanism: ScramMechanism) -> ScramCredential:
