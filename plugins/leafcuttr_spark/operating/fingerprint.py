@@ -4,6 +4,9 @@ Spark finds sources and state in a checkpoint by their places in the query, and 
 had. So these have to stay as they were:
 
 - the sources that are read, in their order in the query, and their kinds; a topic more is no harm, one less is;
+- the places in which they are read: a frame that two steps use, or that a query names twice, is read in two, and each
+  place has offsets of its own. Of dead letters the places are not counted, as only Spark tells which expressions can
+  fail; it refuses another number of places by itself;
 - the steps with state, in their order, with their names, which are in the state, and all that shapes it: keys,
   windows, expressions, time limits;
 - the store of state.
@@ -13,18 +16,21 @@ fingerprint of those above is kept beside the checkpoint, as text that people ca
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
+from leafcuttr_spark.pipelines.checking.queries import places_of
 from leafcuttr_spark.pipelines.model import Step, TopicOrigin
-from leafcuttr_spark.pipelines.operations import Stateful
+from leafcuttr_spark.pipelines.operations import Sql, Stateful
 
 if TYPE_CHECKING:
     from leafcuttr_spark.pipelines.model import Pipeline, Source
 
 VERSION: Final = 1
+MOST_PLACES: Final = 10_000
+"""They may double with each step. Spark would not plan so many."""
 
 
 class Change(NamedTuple):
@@ -43,6 +49,8 @@ class Fingerprint(NamedTuple):
     """In the order in which the query reads them."""
     steps: list[dict[str, Any]]
     """Those with state, in the order of the query."""
+    places: Sequence[int] = ()
+    """The places in which the query reads, in its order: of each the index of its source. Empty: unknown."""
 
     def as_json(self) -> str:
         return json.dumps({"version": VERSION, **self._asdict()}, indent=1, ensure_ascii=False) + "\n"
@@ -59,7 +67,9 @@ def fingerprint_of(pipeline: "Pipeline") -> Fingerprint:
             sources[frame] = {"source": frame, **_of_source(pipeline.sources[frame])}
         elif isinstance(step.operation, get_args(Stateful)):
             steps[step.name] = {"step": step.name, **_of_step(step)}
-    return Fingerprint(pipeline.state_store, list(sources.values()), list(steps.values()))
+    index = {name: number for number, name in enumerate(sources)}
+    places = [index[name] for name in _places(pipeline, makers)]
+    return Fingerprint(pipeline.state_store, list(sources.values()), list(steps.values()), places)
 
 
 def read_fingerprint(path: Path) -> Fingerprint | None:
@@ -68,8 +78,12 @@ def read_fingerprint(path: Path) -> Fingerprint | None:
         found = json.loads(path.read_text(encoding="utf-8"))
         if found["version"] != VERSION:
             return None
-        return Fingerprint(str(found["store"]), [*map(dict, found["sources"])], [*map(dict, found["steps"])])
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        sources, steps = [*map(dict, found["sources"])], [*map(dict, found["steps"])]
+        places = [*map(int, found.get("places", ()))]
+        if not all(0 <= place < len(sources) for place in places):
+            return None
+        return Fingerprint(str(found["store"]), sources, steps, places)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 
@@ -80,7 +94,9 @@ def changes_between(before: Fingerprint, now: Fingerprint) -> list[Change]:
         if before.store != now.store
         else []
     )
-    found += _of_list("source", before.sources, now.sources)
+    found += (sources := [*_of_list("source", before.sources, now.sources)])
+    if not sources and before.places and now.places and before.places != now.places:
+        found.append(Change("sources", f"were read as {_in_words(before)} and are read as {_in_words(now)}"))
     found += _of_list("step", before.steps, now.steps)
     return found
 
@@ -104,6 +120,52 @@ def _frames_in_order(pipeline: "Pipeline", makers: Mapping[str, Step]) -> Iterat
 
     for sink in pipeline.sinks.values():
         yield from walk(sink.from_)
+
+
+def _places(pipeline: "Pipeline", makers: Mapping[str, Step]) -> list[str]:
+    """The streams that the query reads, in its order, as often as it reads them; nothing where these are too many."""
+    known: dict[str, list[str]] = {}
+
+    def of(frame: str) -> list[str]:
+        if frame not in known:
+            known[frame] = []  # Of a cycle, which has been refused.
+            if (step := makers.get(frame)) is not None:
+                known[frame] = together(_inputs(step))
+            elif frame in pipeline.sources and _is_stream(pipeline.sources[frame]):
+                known[frame] = [frame]
+        return known[frame]
+
+    def together(frames: Iterable[str]) -> list[str]:
+        found: list[str] = []
+        for frame in frames:
+            found += of(frame)
+            if len(found) > MOST_PLACES:
+                raise OverflowError
+        return found
+
+    try:
+        found = together(dict.fromkeys(sink.from_ for sink in pipeline.sinks.values()))
+    except OverflowError:
+        return []
+    # Of files Spark makes one source of all places.
+    return [
+        name
+        for number, name in enumerate(found)
+        if isinstance(pipeline.sources[name].origin, TopicOrigin) or name not in found[:number]
+    ]
+
+
+def _inputs(step: Step) -> Sequence[str]:
+    operation = step.operation
+    if isinstance(operation, Sql):
+        found = [name for name in places_of(operation.query) if name in operation.frames]
+        return found or operation.frames
+    return step.inputs
+
+
+def _is_stream(source: "Source") -> bool:
+    """What is whole on each executor is read anew with each batch, and has no offsets."""
+    return source.table is None or (isinstance(source.origin, TopicOrigin) and not source.table.is_global)
 
 
 def _of_source(source: "Source") -> dict[str, Any]:
@@ -166,6 +228,10 @@ def _of_one(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Ite
         if name == "topics" and old and new and set(old) <= set(new):
             continue
         yield Change(part, f"{name} was {_shown(old)} and is {_shown(new)}")
+
+
+def _in_words(one: Fingerprint) -> str:
+    return _shown([one.sources[place]["source"] for place in one.places])
 
 
 def _shown(value: Any) -> str:

@@ -37,6 +37,7 @@ from leafcuttr_spark.pipelines.operations import (
     Lookup,
     Process,
     SessionWindow,
+    Sql,
     TumblingWindow,
     Union,
 )
@@ -92,7 +93,7 @@ def test_sources_and_states_in_the_order_of_the_query() -> None:
         replace(BASE, trigger=Trigger(0), records_per_batch=7, name="q", checkpoint="/else"),
         step(0, condition="amount > 11"),
         replace(BASE, steps=[replace(one, line=9) for one in BASE.steps]),
-        replace(BASE, sinks={"other": Sink("totals", TopicTarget("else")), "two": Sink("large", TopicTarget("l"))}),
+        replace(BASE, sinks={"other": Sink("totals", TopicTarget("else")), "two": Sink("totals", TopicTarget("l"))}),
         source("orders", Source(TopicOrigin(("more", "orders"), start=Start("latest")), watermark_ms=5)),
     ],
 )  # fmt: skip
@@ -190,6 +191,86 @@ def test_a_state_more_and_a_state_less() -> None:
     assert changes(BASE, more) == [Change("step counted", "is gone")]
 
 
+def places(*steps: Step, sinks: tuple[str, ...] = (), **sources: Source) -> list[str]:
+    """The sources that are read, once for each place."""
+    given = {**BASE.sources, **sources}
+    targets = {name: Sink(name, TopicTarget(name)) for name in sinks or (steps[-1].name,)}
+    found = fingerprint_of(replace(BASE, steps=steps, sinks=targets, sources=given))
+    return [found.sources[place]["source"] for place in found.places]
+
+
+def sql(query: str, *frames: str, name: str = "queried") -> Step:
+    return Step(name, Sql(query, frames or ("orders", "payments")))
+
+
+def test_a_source_counts_in_each_place_where_it_is_read() -> None:
+    large = BASE.steps[0]
+    assert places(*BASE.steps) == ["orders", "payments", "customers"]
+    assert places(large, sinks=("large", "orders", "payments")) == ["orders", "orders", "payments"]
+    assert places(large, Step("both", Union(("payments", "large", "orders")))) == [
+        "payments",
+        "orders",
+        "orders",
+    ]
+    split = Step("split", Branch({"big": "amount > 10"}, "rest"), from_="orders")
+    assert places(split, sinks=("big", "rest")) == ["orders", "orders"]
+    assert places(split, Step("both", Union(("big", "rest"))), sinks=("both", "big")) == ["orders"] * 3
+
+
+def test_a_query_counts_in_each_place_where_its_text_names_a_frame() -> None:
+    union = "SELECT * FROM {} UNION ALL SELECT * FROM {} UNION ALL SELECT * FROM {}"
+    for frames in (["orders", "orders", "payments"], ["orders", "payments", "payments"]):
+        assert places(sql(union.format(*frames))) == frames
+    own = "WITH x AS (SELECT * FROM {}) SELECT * FROM {} UNION ALL SELECT * FROM x UNION ALL SELECT * FROM x"
+    assert places(sql(own.format("orders", "payments"))) == ["orders", "payments"]
+    assert places(sql(own.format("payments", "orders"))) == ["payments", "orders"]
+    # Only what is a view: another table may have the name of a frame.
+    assert places(sql("SELECT * FROM orders JOIN other.payments USING (id)", "orders")) == ["orders"]
+    assert places(sql("SELECT * FROM orders JOIN payments USING (id)", "orders")) == ["orders"]
+    # What cannot be read counts each frame once.
+    assert places(sql("SELECT FROM WHERE", "payments", "orders")) == ["payments", "orders"]
+    twice = sql("SELECT * FROM first f JOIN first g USING (id)", "first")
+    assert places(sql(union.format("orders", "payments", "orders"), name="first"), twice) == [
+        *("orders", "payments", "orders"),
+        *("orders", "payments", "orders"),
+    ]
+
+
+def test_what_spark_reads_in_one_place_or_with_each_batch() -> None:
+    files = Source(FileOrigin("in/", schema="id STRING"))
+    both = Step("both", Union(("orders", "payments", "orders")))
+    assert places(both, orders=files) == ["orders", "payments"]
+    for table in (
+        Source(TopicOrigin(("customers",)), table=Table(("id",), is_global=True)),
+        Source(FileOrigin("customers/"), table=Table(("id",))),
+    ):
+        assert places(*BASE.steps, customers=table) == ["orders", "payments"]
+
+
+def test_other_places_are_a_change() -> None:
+    def of(query: str) -> Pipeline:
+        return replace(BASE, steps=[sql(query)], sinks={"out": Sink("queried", TopicTarget("t"))})
+
+    union = "SELECT * FROM orders UNION ALL SELECT * FROM {} UNION ALL SELECT * FROM payments"
+    before, now = of(union.format("orders")), of(union.format("payments"))
+    said = 'were read as ["orders", "orders", "payments"] and are read as ["orders", "payments", "payments"]'
+    assert changes(now, before) == [Change("sources", said)]
+    assert changes(of(union.format("orders").replace("*", "id")), before) == []
+    old = fingerprint_of(before)._replace(places=())
+    assert changes_between(old, fingerprint_of(now)) == [], "one that was kept without places tells nothing"
+    two = {**BASE.sinks, "large": Sink("large", TopicTarget("l"))}
+    said = 'were read as ["orders", "payments", "customers"] and are read as'
+    (change,) = changes(replace(BASE, sinks=two))
+    assert change == Change("sources", f'{said} ["orders", "payments", "customers", "orders"]')
+
+
+def test_so_many_places_that_spark_would_not_plan_them_are_unknown() -> None:
+    steps = [Step("s0", Union(("orders", "orders")))]
+    steps += [Step(f"s{number}", Union((f"s{number - 1}",) * 2)) for number in range(1, 60)]
+    assert len(places(*steps[:10])) == 1024
+    assert places(*steps) == []
+
+
 def test_a_source_more_and_another_order() -> None:
     def union(*frames: str) -> Pipeline:
         steps = [Step("both", Union(frames))]
@@ -229,12 +310,18 @@ def test_it_is_kept_as_text(tmp_path: Path) -> None:
     found = fingerprint_of(BASE)
     path.write_text(found.as_json())
     assert read_fingerprint(path) == found
+    assert found.places == [0, 1, 2]
+    path.write_text(found.as_json().replace('"places"', '"other"'))
+    assert read_fingerprint(path) == found._replace(places=[])
     for text in (
         "",
         "{}",
         "[]",
         '{"version": 2, "store": "x", "sources": [], "steps": []}',
         '{"version": 1}',
+        '{"version": 1, "store": "x", "sources": [], "steps": [], "places": [0]}',
+        '{"version": 1, "store": "x", "sources": [{}], "steps": [], "places": [-1]}',
+        '{"version": 1, "store": "x", "sources": [], "steps": [], "places": null}',
     ):
         path.write_text(text)
         assert read_fingerprint(path) is None

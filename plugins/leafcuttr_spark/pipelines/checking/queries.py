@@ -65,12 +65,27 @@ def _unbalanced(text: str) -> str | None:
 
 def frames_of(query: str) -> tuple[str, ...]:
     """The frames that a query names, each once; none where it cannot be read."""
+    return tuple(dict.fromkeys(table.name for table in _frames(query)))
+
+
+def places_of(query: str) -> tuple[str, ...]:
+    """The frames in the order in which the text names them, as often as it does; none where it cannot be read. Spark
+    reads its sources in this order: it reads a common table expression once, where it stands."""
+    try:
+        found = [(table.this.meta["start"], table.name) for table in _frames(query)]
+    except (KeyError, AttributeError):
+        return ()
+    return tuple(name for _, name in sorted(found))
+
+
+def _frames(query: str) -> list[Any]:
+    """The tables of the tree that are frames."""
     from sqlglot import exp
 
     try:
         tree = parsed(query)
         own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-        names = [table.name for table in tree.find_all(exp.Table) if not table.args.get("db")]
+        tables = [table for table in tree.find_all(exp.Table) if not table.args.get("db")]
     except (SqlError, UnreadableSqlError, RecursionError):
-        return ()
-    return tuple(dict.fromkeys(name for name in names if name.lower() not in own))
+        return []
+    return [table for table in tables if table.name.lower() not in own]
