@@ -24,7 +24,8 @@ _PART = re.compile(
     r"|(?P<stop><!-- stop -->)",
     re.DOTALL,
 )
-_PATIENCE_S = 120.0
+_PATIENCE_S = 600.0
+"""Some commands start a Spark."""
 _PORT = re.compile(r"(localhost:|\.port=)(\d+)")
 
 

@@ -209,6 +209,7 @@ def test_a_broker_runs_it(tmp_path: Path) -> None:
     assert last is not None and last.state is RunState.STOPPED
 
 
+@pytest.mark.timeout(2400)
 @pytest.mark.parametrize("page", ["how-to/spark-pipelines.md", "tutorial/spark.md"])
 def test_a_page_runs(page: str, tmp_path: Path) -> None:
     assert run_page(page, tmp_path) >= 8
