@@ -70,31 +70,32 @@ class Rows:
     def take(self, start: int, field: Extent) -> Sequence[bytes]:
         """What stands there in each. `start` is `head` or `tail`."""
         at, size = start + field.at, field.size
-        if size <= _NARROW and self.equal(start, field) == self.count:
+        if size <= _NARROW and self._are_equal(at, size):
             return [self.data[at : at + size]] * self.count
         return _strided(self.data, at, f"{size}s", size, self.size, self.count)
 
-    def equal(self, start: int, field: Extent) -> int:
-        """How many records have the same there as the first."""
-        at, good = start + field.at, self.count
-        for one in range(at, at + field.size):
-            found = self.column(one)
-            if found != found[:1] * self.count:
-                good = min(good, self.count - len(found.lstrip(found[:1])))
-        return good
+    def _are_equal(self, at: int, size: int) -> bool:
+        """Whether all have the same there."""
+        data, count, step = self.data, self.count, self.size
+        stop = (count - 1) * step + 1
+        for one in range(at, at + size):
+            found = data[one : one + stop : step]
+            if found != found[:1] * count:
+                return False
+        return True
 
 
 def even_rows(records: memoryview, at: int, size: int, narrow: int, wide: int, form: Form) -> Rows:
     """Of the records from the one at `at` on, which takes `size` bytes: `narrow` ones of this size, and `wide` ones of
     one byte more. Without a `cut` all count as narrow."""
     parts = _first(records, at, form)
-    end = at + size
-    if narrow > 1:
-        parts += _strided(records, end - form.tail, *_narrow(form), size, narrow - 1)
-        end += (narrow - 1) * size
-    if wide:
-        parts += _strided(records, end - form.tail, f"{form.size}s", form.size, size + 1, wide)
-        end += wide * (size + 1)
+    begin, first = at + size - form.tail, narrow - 1
+    if first + wide <= _AT_ONCE:
+        parts += _of_two_widths(form, size, first, wide).unpack_from(records, begin)
+    else:
+        parts += _strided(records, begin, *_narrow(form), size, first)
+        parts += _strided(records, begin + first * size, f"{form.size}s", form.size, size + 1, wide)
+    end = at + narrow * size + wide * (size + 1)
     parts.append(_last(records, end, form))
     return Rows(parts, form, narrow + wide, end)
 
@@ -207,6 +208,14 @@ def _strided(data: Buffer, at: int, fields: str, size: int, step: int, count: in
         taken = _at_once(fields, step - size, min(count - done, _AT_ONCE))
         found += taken.unpack_from(data, at + done * step)
     return found
+
+
+@lru_cache(maxsize=64)
+def _of_two_widths(form: Form, size: int, narrow: int, wide: int) -> Struct:
+    """So many rows of each. Between them are as many bytes, because a wide row has one more, and so has its record."""
+    fields, taken = _narrow(form)
+    rows = [fields] * narrow + [f"{form.size}s"] * wide
+    return Struct("=" + f"{size - taken}x".join(rows))
 
 
 @lru_cache(maxsize=64)

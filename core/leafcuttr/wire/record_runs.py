@@ -87,15 +87,11 @@ class _Layout(NamedTuple):
     """Their names and values."""
     widened: bool
     """The first offset delta takes one byte, and counts as if it took two, because those of others do."""
-
-    @property
-    def row(self) -> int:
-        return self.tail + self.head
-
-    @property
-    def cut(self) -> int | None:
-        """Where in a row the byte is that those before it lack."""
-        return self.tail + self.offset.columns.start + 1 if self.widened else None
+    form: Form
+    columns: tuple[int, ...]
+    """Where in rows, and those behind them, the bytes of what is the same in all are."""
+    columns_of_even: tuple[int, ...]
+    """The same where records have one length, and so have values."""
 
     def narrow(self, index: int, run: int) -> int:
         """How many of `run` records have an offset delta of as many bytes as the first, which has this index."""
@@ -114,12 +110,10 @@ def take_run(
     layout = _layout_at(records, at, peek, widened=most > one_byte > 0)
     if layout is None:
         return 0, at
-    rows, even = _rows(records, at, layout, min(most, LARGEST // layout.row), index)
+    rows, even = _rows(records, at, layout, min(most, LARGEST // layout.form.size), index)
     if rows is None or rows.count < SHORTEST:
         return 0, at
-    if even:
-        layout = layout._replace(varies=False)
-    run = _conforming(rows, index, layout, peek.value_bytes or 0)
+    run = _conforming(rows, index, layout, even, peek.value_bytes or 0)
     if run < SHORTEST:
         return 0, at
     end = at + run * layout.size + max(run - even, 0) if even else end_of_uneven(rows, at, run)
@@ -131,8 +125,12 @@ def take_run(
 def _rows(records: memoryview, at: int, layout: _Layout, most: int, index: int) -> tuple[Rows | None, int]:
     """Of the records that may be a run. If they have one size, how many have the size of the first: those behind them
     have a byte more, because their offset deltas do. Otherwise 0."""
-    size, narrow = layout.size, layout.narrow(index, most)
-    form = Form(layout.tail, layout.head, layout.cut)
+    size, narrow, form = layout.size, layout.narrow(index, most), layout.form
+    wide = most - narrow
+    last = at + narrow * size + wide * (size + 1) - (size + 1 if wide else size)
+    # Where the last one has the size that it should have there, the others do too, or their rows do not conform.
+    if size_of_record(records, last) == (size + 1 if wide else size):
+        return even_rows(records, at, size, narrow, wide, form), narrow
     even = run_of_length(records, at, size, narrow)
     if even >= SHORTEST:
         end, wide = at + even * size, 0
@@ -270,11 +268,23 @@ def _layout(records: memoryview, at: int, peek: Peek, *, widened: bool) -> tuple
     tail = end - start
     if at != end or many < 0 or head + tail > _WIDEST:
         return None
+    # A narrow row lacks the second byte of the offset delta.
+    form = Form(tail, head, tail + offset.columns.start + 1 if widened else None)
+    columns = (
+        *(tail + one for field in common for one in _columns_of(field)),
+        *(form.size + 1 + one for field in common_in_tails for one in _columns_of(field)),
+    )
+    with_values = (*columns, *(tail + one for one in value_length.columns))
     layout = _Layout(
         end - start_of_head, tail, head, length, time, offset, value_length,
         common, common_in_tails, varies, key, value, headers, widened,
+        form, columns if varies else with_values, with_values,
     )  # fmt: skip
     return layout, front
+
+
+def _columns_of(field: Extent) -> range:
+    return range(field.at, field.at + field.size)
 
 
 def _join(extents: list[Extent], more: Extent) -> None:
@@ -285,35 +295,62 @@ def _join(extents: list[Extent], more: Extent) -> None:
         extents.append(more)
 
 
-def _conforming(rows: Rows, index: int, layout: _Layout, least: int) -> int:
-    """How many of the records, from the one of this index on, have the layout, and values of at least `least` bytes
-    where these vary."""
-    good = run = rows.count
-    common = layout.common if layout.varies else [*layout.common, _extent_of(layout.value_length)]
-    for field in common:
-        good = min(good, rows.equal(rows.head, field))
-    for field in layout.common_in_tails:
-        good = min(good, rows.equal(rows.tail, field))
-    lengths, values = rows.columns(layout.length.columns), rows.columns(layout.value_length.columns)
-    varying = (lengths, rows.columns(layout.time.columns), *([values] if layout.varies else ()))
-    for *continued, last in varying:
-        for found in continued:
-            if found.translate(None, _CONTINUED):
-                good = min(good, run - len(found.lstrip(_CONTINUED)))
-        if not last.isascii():
-            good = min(good, run - len(last.lstrip(_LAST)))
-    offset = rows.columns(layout.offset.columns)
-    for found, due in zip(offset, _offset_deltas(len(offset)), strict=True):
-        wanted = due[index : index + run]
-        if found != wanted:
-            good = min(good, sum(1 for _ in takewhile(bool, map(eq, found, wanted))))
-    if layout.varies:
+def _conforming(rows: Rows, index: int, layout: _Layout, even: int, least: int) -> int:
+    """How many of the records, from the one of this index on, have the layout. With `even` so many of the first have
+    one size, and the others a byte more; without it their values may vary, and have at least `least` bytes then."""
+    data, size, good = rows.data, rows.size, rows.count
+    run, stop = good, (good - 1) * size + 1
+    for at in layout.columns_of_even if even else layout.columns:
+        found = data[at : at + stop : size]
+        if found != found[:1] * run:
+            good = min(good, run - len(found.lstrip(found[:1])))
+    lengths, times = rows.columns(layout.length.columns), rows.columns(layout.time.columns)
+    if even:
+        good = min(good, *map(_agreeing, lengths, _lengths_of_even(layout.length, even, run - even)))
+    else:
+        good = min(good, _in_as_many_bytes(lengths))
+    good = min(good, _in_as_many_bytes(times))
+    offsets = rows.columns(layout.offset.columns)
+    for found, due in zip(offsets, _offset_deltas(len(offsets)), strict=True):
+        good = min(good, _agreeing(found, due[index : index + run]))
+    if layout.varies and not even:
+        values = rows.columns(layout.value_length.columns)
+        good = min(good, _in_as_many_bytes(values))
         good = min(good, _filled(lengths, values, run, layout, layout.narrow(index, run), least))
     return good
 
 
-def _extent_of(number: _Number) -> Extent:
-    return Extent(number.columns.start, len(number.columns))
+def _agreeing(found: bytes, due: bytes) -> int:
+    """How many bytes, from the first on, are those that are due; at most as many as there are of these."""
+    return len(due) if found == due else sum(1 for _ in takewhile(bool, map(eq, found, due)))
+
+
+def _in_as_many_bytes(columns: Sequence[bytes]) -> int:
+    """How many numbers take a byte of each column."""
+    *continued, last = columns
+    good = len(last)
+    for found in continued:
+        if found.translate(None, _CONTINUED):
+            good = min(good, len(last) - len(found.lstrip(_CONTINUED)))
+    if not last.isascii():
+        good = min(good, len(last) - len(last.lstrip(_LAST)))
+    return good
+
+
+@lru_cache(maxsize=64)
+def _lengths_of_even(length: _Number, narrow: int, wide: int) -> list[bytes]:
+    """The columns of the lengths of so many records like the first, and of so many of one byte more behind them; of
+    these none, if the length takes more bytes then."""
+    width = len(length.columns)
+    more = length.encoded + 2
+    if more >> 7 * width:
+        wide = 0
+    columns: list[bytes] = []
+    for at in range(width):
+        goes_on = 0x80 if at < width - 1 else 0
+        one, other = (number >> 7 * at & 0x7F | goes_on for number in (length.encoded, more))
+        columns.append(bytes((one,)) * narrow + bytes((other,)) * wide)
+    return columns
 
 
 def _filled(

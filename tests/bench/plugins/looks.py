@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from leafcuttr_sdk import Peek, PeekedBatch, Plugin, ProduceValidatorSpec, Record
+from leafcuttr_sdk.peek import distinct
 
 PLUGIN = Plugin(name="looks", api_version=1, summary="Looks at five bytes.")
 MAGIC = b"\0a"  # as peeking.py and kperf.c begin their values
@@ -30,6 +31,6 @@ class Peeked:
         pass
 
     def validate_batch(self, batch: PeekedBatch) -> Mapping[int, str]:
-        if all(why_not(head) is None for head in set(batch.values)):
+        if all(why_not(head) is None for head in distinct(batch.values)):
             return {}
         return {n: why for n, head in enumerate(batch.values) if (why := why_not(head))}

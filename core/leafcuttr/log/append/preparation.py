@@ -157,11 +157,9 @@ def _run_chain(
 
 def _needs_more(log: "LogState", passed: memoryview | bytearray, rules: AppendRules, now_ms: int) -> bool:
     """Whether what the chain has let through is to be converted still. A batch without records is as it has to be."""
-    from leafcuttr.log.append.conversion import needs_conversion
-
     header = BatchHeader._make(unpack(passed))
     return header.count > 0 and (
-        needs_conversion(log.config)
+        rules.converts_all
         or header.is_log_append_time
         or header.max_timestamp - now_ms > rules.timestamp_after_max_ms
     )

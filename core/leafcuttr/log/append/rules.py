@@ -23,7 +23,8 @@ class AppendRules(NamedTuple):
     segment_index_bytes: int
     index_interval_bytes: int
     timestamp_after_max_ms: int
-    always_convert: bool
+    converts_all: bool  # the settings want each batch of a client converted
+    always_convert: bool  # or a chain has to see it first
     recompresses: bool
     converts_own: bool  # also what this broker has encoded itself
     sets_header_only: bool  # the conversion does not need the records
@@ -38,6 +39,7 @@ def append_rules(config: TopicConfig) -> AppendRules:
     from leafcuttr.log.append.conversion import changes_batches, needs_conversion, needs_decoding
 
     recompresses = config.compression_type != "producer"
+    converts_all = needs_conversion(config)
 
     return AppendRules(
         config.max_message_bytes,
@@ -48,7 +50,8 @@ def append_rules(config: TopicConfig) -> AppendRules:
         config.segment_index_bytes,
         config.index_interval_bytes,
         LONG_MAX if config.log_append_time else config.message_timestamp_after_max_ms,
-        needs_conversion(config),
+        converts_all,
+        converts_all,
         recompresses,
         changes_batches(config),
         config.log_append_time and not recompresses and not needs_decoding(config),
