@@ -63,8 +63,9 @@ def unused_metadata(directory: Path) -> "Iterator[MetadataStore]":
         raise Failure(f"{directory}: {error.strerror or error}") from None
 
 
-def stored_topics(directory: Path) -> "list[TopicRecord] | None":
-    """The topics that the metadata names; None without metadata.
+@contextlib.contextmanager
+def copied_metadata(directory: Path) -> "Iterator[MetadataStore | None]":
+    """The metadata of a directory as it is now, a broker's that runs too; None without one.
 
     Reads a copy, because opening SQLite's file may write to it. Raises StartError if it cannot be used.
     """
@@ -72,7 +73,8 @@ def stored_topics(directory: Path) -> "list[TopicRecord] | None":
     from leafcuttr.state.metadata import FILE_NAME, MetadataStore
 
     if not (directory / FILE_NAME).exists():
-        return None
+        yield None
+        return
     with tempfile.TemporaryDirectory(prefix="leafcuttr-") as scratch:
         for suffix in ("", "-wal"):
             with contextlib.suppress(FileNotFoundError):
@@ -82,9 +84,15 @@ def stored_topics(directory: Path) -> "list[TopicRecord] | None":
         except StartError as error:
             raise StartError(str(error).replace(scratch, str(directory))) from error
         try:
-            return store.topics()
+            yield store
         finally:
             store.close()
+
+
+def stored_topics(directory: Path) -> "list[TopicRecord] | None":
+    """The topics that the metadata names; None without metadata. Raises StartError if it cannot be used."""
+    with copied_metadata(directory) as store:
+        return None if store is None else store.topics()
 
 
 def known_topics(records: "list[TopicRecord] | None") -> "Mapping[str, KnownTopic] | None":

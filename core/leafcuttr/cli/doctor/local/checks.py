@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from leafcuttr.cli.doctor.findings import DoctorCheck, DoctorFinding, fine, problem, warning
-from leafcuttr.cli.doctor.local import certificates, directory, filesystem, host, listeners, plugins
+from leafcuttr.cli.doctor.local import certificates, directory, filesystem, host, listeners, plugins, rights
 from leafcuttr.cli.doctor.local.site import Site
 
 
@@ -58,6 +58,7 @@ CHECKS: Final[tuple[DoctorCheck[Site], ...]] = (
     DoctorCheck("plugins", plugins.can_listen, needs=("settings",)),
     DoctorCheck("advertised", listeners.advertises_reachable, needs=("settings",)),
     DoctorCheck("access", listeners.requires_authentication, needs=("settings",)),
+    DoctorCheck("rights", rights.are_for_somebody, needs=("format",)),
     DoctorCheck("descriptors", host.may_open_enough, needs=("settings",)),
     DoctorCheck("clock", directory.clock_is_plausible, needs=("settings",)),
 )

@@ -1,0 +1,137 @@
+"""ACLs and super users of a configuration: whether there are clients that they are for."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from leafcuttr.cli.common.offline import copied_metadata
+from leafcuttr.cli.doctor.findings import DoctorFinding, fine, warning
+from leafcuttr.cli.doctor.local.site import Site
+from leafcuttr.config.checks import principals_of
+from leafcuttr.state.security.acl import EVERYBODY, Acl, AclOperation, AclPermission, ResourceType
+
+_ANONYMOUS: Final = "User:ANONYMOUS"
+_OURS: Final = "broker"
+_SUPER_USERS: Final = "super.users"
+_ADD: Final = "the user who is to log in by this name: leafcuttr users create NAME"
+
+
+class _Clients(NamedTuple):
+    """Who there may be: `known` principals, and any of others where certificates, tokens or plugins give names."""
+
+    known: frozenset[str]
+    others: bool
+    log_in: bool
+    """Whether any client can be more than User:ANONYMOUS."""
+
+
+def are_for_somebody(site: Site) -> Iterator[DoctorFinding]:
+    """ACLs and super users are those of clients that can log in, and somebody may change the ACLs."""
+    with copied_metadata(site.directory) as metadata:
+        if metadata is None:
+            users, acls = [], []
+        else:
+            from leafcuttr.state.security.acls import of_stored
+
+            users = [one.name for one in metadata.scram_credentials()]
+            acls = list(map(of_stored, metadata.acls()))
+    supers = principals_of(site.settings.text(_SUPER_USERS))
+    if not site.settings.text("authorizer.class.name"):
+        yield from _without_authorizer(site, acls, supers)
+        return
+    clients = _clients(site, users)
+    found = [*_of_super_users(site, clients, supers), *_of_acls(clients, acls)]
+    if not supers and not site.settings.bool("allow.everyone.if.no.acl.found") and not _can_be_changed(acls):
+        found.append(
+            warning(
+                "there is no super user, and no ACL allows ALTER on the cluster",
+                "No client may create topics or ACLs.",
+                site.line(_SUPER_USERS, "User:admin"),
+                "or offline: leafcuttr acls add --data DIRECTORY",
+            )
+        )
+    yield from found or [fine(f"{len(acls)} ACLs and {len(supers)} super users, all of clients that can be")]
+
+
+def _without_authorizer(site: Site, acls: Sequence[Acl], supers: Sequence[str]) -> Iterator[DoctorFinding]:
+    if acls or supers:
+        what = f"{len(acls)} ACLs are stored" if acls else f"{_SUPER_USERS} is set"
+        yield warning(
+            f"{what}, and there is no authorizer",
+            "ACLs count with an authorizer only: every client may do everything.",
+            site.line("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        )
+    else:
+        yield fine("no authorizer, so there are no rights")
+
+
+def _clients(site: Site, users: Iterable[str]) -> _Clients:
+    from leafcuttr.net.listener_tls import tls_files
+    from leafcuttr.net.tls_files import TlsError
+    from leafcuttr.server.login.logins import OAUTHBEARER, mechanisms_of, named_users
+
+    settings, names, others, anonymous = site.settings, set[str](), False, False
+    for listener in site.listeners:
+        if listener.protocol.startswith("SASL"):
+            for mechanism in mechanisms_of(settings, listener.name):
+                named = named_users(settings, listener.name) if mechanism == "PLAIN" else None
+                names |= set(users if named is None else named)
+                others |= mechanism == OAUTHBEARER
+            continue
+        anonymous = True
+        if listener.protocol == "SSL":
+            try:
+                auth = tls_files(settings, listener).client_auth
+            except TlsError:  # which another check is about
+                auth = "none"
+            others |= auth != "none"
+    for name in settings.given_names:
+        if name.endswith(".authenticators"):
+            named_ones = set(settings.list(name))
+            others |= bool(named_ones - {_OURS})
+            names |= set(users) if _OURS in named_ones else set()
+    known = {f"User:{name}" for name in names} | ({_ANONYMOUS} if anonymous else set())
+    return _Clients(frozenset(known), others, others or bool(names))
+
+
+def _of_super_users(site: Site, clients: _Clients, supers: Sequence[str]) -> Iterator[DoctorFinding]:
+    for each in supers:
+        if each == _ANONYMOUS and each in clients.known:
+            yield warning(
+                f"{each} is a super user",
+                "Every client that does not log in may do everything.",
+                site.line(_SUPER_USERS, "User:admin"),
+            )
+        elif each == EVERYBODY:
+            yield warning(
+                f"{each} is a super user, which is the user of the name *, not everybody",
+                "A super user is one principal.",
+                site.line(_SUPER_USERS, "User:admin"),
+            )
+        elif each not in clients.known and not clients.others:
+            why = (
+                "There is no such user, so its rights wait for the next one of this name."
+                if clients.log_in
+                else "No listener has a log-in, so every client is User:ANONYMOUS."
+            )
+            yield warning(f"the super user {each} cannot log in", why, _ADD)
+
+
+def _of_acls(clients: _Clients, acls: Sequence[Acl]) -> Iterator[DoctorFinding]:
+    nobody = sorted({acl.principal for acl in acls} - clients.known - {EVERYBODY, _ANONYMOUS})
+    if nobody and not clients.others:
+        more = f" and {len(nobody) - 3} others" if len(nobody) > 3 else ""
+        yield warning(
+            f"there are ACLs of {', '.join(nobody[:3])}{more}, which cannot log in",
+            "A name may be mistyped; and one who gets this name later has these rights.",
+            f"leafcuttr acls remove --principal {nobody[0]}",
+            _ADD,
+        )
+
+
+def _can_be_changed(acls: Iterable[Acl]) -> bool:
+    return any(
+        acl.resource_type is ResourceType.CLUSTER
+        and acl.permission is AclPermission.ALLOW
+        and acl.operation in (AclOperation.ALTER, AclOperation.ALL)
+        for acl in acls
+    )
