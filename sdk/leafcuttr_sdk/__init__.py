@@ -39,7 +39,14 @@ if TYPE_CHECKING:
     )
     from leafcuttr_sdk.cluster import Cluster, Endpoint
     from leafcuttr_sdk.consumer import Consumer
-    from leafcuttr_sdk.errors import AddressTakenError, BrokerError, ErrorCode, NotReadyError, PluginError
+    from leafcuttr_sdk.errors import (
+        AddressTakenError,
+        AuthorizationFailed,
+        BrokerError,
+        ErrorCode,
+        NotReadyError,
+        PluginError,
+    )
     from leafcuttr_sdk.filters import (
         DROP,
         BatchValidator,
@@ -103,6 +110,16 @@ if TYPE_CHECKING:
         SchemaRule,
         SchemaVersion,
     )
+    from leafcuttr_sdk.security import (
+        Authorizer,
+        AuthorizerSpec,
+        ClientQuota,
+        Operation,
+        Requester,
+        Resource,
+        ResourceType,
+        Security,
+    )
     from leafcuttr_sdk.services import Service, ServiceSpec
     from leafcuttr_sdk.serving import ByteStream, Handler, Peer
     from leafcuttr_sdk.settings import (
@@ -138,7 +155,7 @@ _PLACES: Final = {
     "complete_topics json_option",
     "cluster": "Cluster Endpoint",
     "consumer": "Consumer",
-    "errors": "AddressTakenError BrokerError ErrorCode NotReadyError PluginError",
+    "errors": "AddressTakenError AuthorizationFailed BrokerError ErrorCode NotReadyError PluginError",
     "filters": "DROP BatchValidator DeadLetter FilterChain FilterFailure ForgettingFilter NeedsThread NotReady Outcome "
     "ProduceValidator ProduceValidatorSpec RecordFilter RecordFilterSpec Routed TopicContext Verdict "
     "WaitingFilter WaitingValidator",
@@ -155,6 +172,7 @@ _PLACES: Final = {
     "schemas": "DataError Difference IncompatibleSchemaError ParsedSchema RegisteredSchema ResolvedReference "
     "SchemaCodec SchemaError SchemaFormat SchemaNotFoundError SchemaProvider SchemaProviderError SchemaReference "
     "SchemaRule SchemaVersion",
+    "security": "Authorizer AuthorizerSpec ClientQuota Operation Requester Resource ResourceType Security",
     "services": "Service ServiceSpec",
     "settings": "FindingLevel Setting SettingFinding Settings Type authentication_settings listener_settings "
     "serving_settings tls_settings",
@@ -183,6 +201,9 @@ __all__ = [
     "AuthenticationExchange",
     "Authenticator",
     "AuthenticatorSpec",
+    "AuthorizationFailed",
+    "Authorizer",
+    "AuthorizerSpec",
     "BatchValidator",
     "BearerToken",
     "Broker",
@@ -192,6 +213,7 @@ __all__ = [
     "Child",
     "ChildError",
     "CliCommand",
+    "ClientQuota",
     "Clock",
     "Cluster",
     "CommandContext",
@@ -233,6 +255,7 @@ __all__ = [
     "NotReady",
     "NotReadyError",
     "OpenTransaction",
+    "Operation",
     "Outcome",
     "ParsedSchema",
     "PartitionInfo",
@@ -261,7 +284,10 @@ __all__ = [
     "Refused",
     "RegisteredSchema",
     "Request",
+    "Requester",
     "ResolvedReference",
+    "Resource",
+    "ResourceType",
     "Response",
     "Restart",
     "Routed",
@@ -274,6 +300,7 @@ __all__ = [
     "SchemaReference",
     "SchemaRule",
     "SchemaVersion",
+    "Security",
     "Service",
     "ServiceSpec",
     "Setting",

@@ -59,6 +59,9 @@ class Authenticated(NamedTuple):
     """When the client has to authenticate again: milliseconds since the Unix epoch. None: not before it connects."""
     data: bytes = b""
     """What the last step of a mechanism has for the client, as SCRAM's `v=...` by which the client knows the server."""
+    still_holds: Callable[[], bool] | None = None
+    """Whether the credentials are still right, by a look into memory; None: they are until `expires_ms`. A service asks
+    when `Security.on_change` tells it, and ends what the client has open once they are not."""
 
 
 @described
@@ -121,7 +124,7 @@ class AuthenticatorSpec(NamedTuple):
     """An authenticator by its name: what `leafcuttr_register_authenticators` returns."""
 
     name: str
-    """Unique among all authenticators."""
+    """Unique among all authenticators. `broker` is the broker's own: `Security.authenticate`."""
     summary: str
     make: Callable[[], Authenticator]
     """Makes it for a service that names it. Imports what is heavy. It may raise PluginError with one line."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.peers import Peer
     from leafcuttr_sdk.producer import Producer
     from leafcuttr_sdk.schemas import SchemaFormat, SchemaProvider
+    from leafcuttr_sdk.security import Security
     from leafcuttr_sdk.serving import Handler
     from leafcuttr_sdk.settings import Settings
     from leafcuttr_sdk.topics import Topics
@@ -83,6 +84,11 @@ class Broker(Protocol):
     @property
     def schemas(self) -> "SchemaProvider | None":
         """The schema registry that a plugin brings; None without one. It is there once services run."""
+        ...
+
+    @property
+    def security(self) -> "Security":
+        """Principals and rights of clients. What is done without it is done as the broker."""
         ...
 
     @property

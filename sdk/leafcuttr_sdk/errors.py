@@ -291,10 +291,32 @@ class InvalidTopic(BrokerError):
     code = ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-class TopicAuthorizationFailed(BrokerError):
-    """The topic belongs to a plugin, and only that one writes to it: see `Topics.create`."""
+class AuthorizationFailed(BrokerError):
+    """The client may not do this. What it lacks is an operation on a resource, in Kafka's words (`security.Operation`,
+    `security.ResourceType`); None where it is not for want of a right."""
+
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    operation: str | None = None
+    resource_type: str | None = None
+    resource_name: str | None = None
+
+
+class TopicAuthorizationFailed(AuthorizationFailed):
+    """Also where the topic belongs to a plugin, and only that one writes to it: see `Topics.create`."""
 
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+class GroupAuthorizationFailed(AuthorizationFailed):
+    code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+class ClusterAuthorizationFailed(AuthorizationFailed):
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+class TransactionalIdAuthorizationFailed(AuthorizationFailed):
+    code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 class TopicAlreadyExists(BrokerError):

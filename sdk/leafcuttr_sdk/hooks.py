@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.formats import RecordFormat
     from leafcuttr_sdk.metrics import MetricReading
     from leafcuttr_sdk.schemas import SchemaFormat, SchemaProvider
+    from leafcuttr_sdk.security import AuthorizerSpec
     from leafcuttr_sdk.services import ServiceSpec
     from leafcuttr_sdk.settings import Setting, Settings
 
@@ -87,6 +88,12 @@ def leafcuttr_register_admin_routes(broker: "Broker") -> "Iterable[AdminRoute]":
 def leafcuttr_register_authenticators(broker: "Broker") -> "Iterable[AuthenticatorSpec]":
     """Authenticators that services can name in `<prefix>.authenticators`. Called at the start where the plugin is on,
     before services are made; instances are made for each service that names one."""
+    return ()
+
+
+def leafcuttr_register_authorizers() -> "Iterable[AuthorizerSpec]":
+    """Authorizers that `lc.authorizer` can name. Called at the start where the plugin is on; the one that is named is
+    made once the broker's data is open."""
     return ()
 
 

@@ -9,7 +9,7 @@ API_VERSION: Final = 1
 """The version of everything in `leafcuttr_sdk`. It grows when a plugin of before would no longer work. A plugin names
 the number that it was written for; it does not import this one, which is always that of the installed broker."""
 
-API_MINOR: Final = 2
+API_MINOR: Final = 3
 """Grows when something is added to this version of the interface, so that plugins of before go on to work: a hook, a
 field, a function. A plugin that uses what was added names the number that it needs as its `api_minor`."""
 

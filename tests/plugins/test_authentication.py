@@ -337,7 +337,7 @@ def test_what_cannot_work_is_one_line() -> None:
     ):
         authentication_of(plugged, settings, "lc.x")
     plugged.authenticators.clear()
-    with pytest.raises(PluginError, match="names 'ldap', which no plugin brings that is on; there is none"):
+    with pytest.raises(PluginError, match="names 'ldap', which no plugin brings that is on; there is broker"):
         authentication_of(plugged, settings, "lc.x")
 
 

@@ -112,6 +112,15 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         choices=("denied", "all", "off"),
     ),
     ConfigKey(
+        "lc.authorizer",
+        STRING,
+        "",
+        (
+            "The authorizer of a plugin that is asked what a client may do, before the ACLs if authorizer.class.name "
+            "is set too; empty: none."
+        ),
+    ),
+    ConfigKey(
         "principal.builder.class",
         CLASS,
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",

@@ -127,9 +127,15 @@ def may(
 
 
 def client_may(
-    broker: Broker, client: ClientIdentity, api_key: int, right: Right, name: str, *, quietly: bool = False
+    broker: Broker,
+    client: ClientIdentity,
+    api_key: int | str,
+    right: Right,
+    name: str,
+    *,
+    quietly: bool = False,
 ) -> bool:
-    """`may`, where the context may have gone on to another request."""
+    """`may`, where the context may have gone on to another request, or for a client of a plugin, by its name."""
     authorizer = broker.authorizer
     if authorizer is None:
         return True

@@ -33,10 +33,11 @@ async def handle(broker: Broker, context: RequestContext, request: CreateAclsReq
     refused: BrokerError | None = refusal(broker, context, ALTER_CLUSTER)
     if refused is not None:
         return _all(len(request.creations), refused.code, refused.message)
-    if broker.authorizer is None:
+    acls = None if broker.authorizer is None else broker.authorizer.acls
+    if acls is None:
         return _all(len(request.creations), ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     checked = [_checked(creation) async for creation in pace.over(request.creations)]
-    failure = await _create(broker.authorizer.acls, [one for one in checked if isinstance(one, Acl)])
+    failure = await _create(acls, [one for one in checked if isinstance(one, Acl)])
     return CreateAclsResponse(results=[_result(failure if isinstance(one, Acl) else one) for one in checked])
 
 

@@ -27,11 +27,12 @@ async def handle(broker: Broker, context: RequestContext, request: DeleteAclsReq
     refused: BrokerError | None = refusal(broker, context, ALTER_CLUSTER)
     if refused is not None:
         return _all(count, refused.code, refused.message)
-    if broker.authorizer is None:
+    acls = None if broker.authorizer is None else broker.authorizer.acls
+    if acls is None:
         return _all(count, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     try:
         filters = [filter_of(each) async for each in pace.over(request.filters)]
-        found = await broker.authorizer.acls.delete(filters)
+        found = await acls.delete(filters)
     except BrokerError as error:
         return _all(count, error.code, error.message)
     return DeleteAclsResponse(filter_results=[await _result(acls, pace) for acls in found])

@@ -24,7 +24,8 @@ async def handle(
 ) -> DescribeAclsResponse:
     if (refused := refusal(broker, context, DESCRIBE_CLUSTER)) is not None:
         return DescribeAclsResponse(error_code=refused.code, error_message=refused.message)
-    if broker.authorizer is None:
+    acls = None if broker.authorizer is None else broker.authorizer.acls
+    if acls is None:
         return DescribeAclsResponse(
             error_code=ErrorCode.SECURITY_DISABLED, error_message="No Authorizer is configured on the broker"
         )
@@ -34,7 +35,7 @@ async def handle(
         return DescribeAclsResponse(error_code=error.code, error_message=error.message)
     pace = Pace()
     by_pattern: dict[tuple[ResourceType, str, PatternType], list[Acl]] = {}
-    for acl in await broker.authorizer.acls.matching(wanted):
+    for acl in await acls.matching(wanted):
         by_pattern.setdefault(acl[:3], []).append(acl)
     return DescribeAclsResponse(
         error_message="",

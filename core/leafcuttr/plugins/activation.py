@@ -55,6 +55,12 @@ async def activate(
         plugins.fail(loaded, why)
     if stop.is_set():
         return Supervisor(())
+    for loaded, spec in plugins.authorizers().values():
+        core.plugged.authorizers.append((loaded.name, spec, views[loaded.name]))
+    if core.settings.text("lc.authorizer"):
+        from leafcuttr.plugins.authorization import equip_authorizer
+
+        equip_authorizer(core, plugins, views)
     supervisor = None
     while supervisor is None:
         try:
@@ -121,6 +127,8 @@ async def _add(core: Core, loaded: "Loaded", view: "Broker") -> None:
         _check_methods(route)
     plugged.routes += [(loaded.name, route) for route in routes]
     for spec in await call(registration.AUTHENTICATORS):
+        if spec.name == "broker":
+            raise PluginError("it brings an authenticator broker: that is the broker's own")
         other = plugged.authenticators.get(spec.name)
         if other is not None:
             raise PluginError(f"there is an authenticator {spec.name} already, of plugin {other[0]}")

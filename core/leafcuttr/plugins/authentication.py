@@ -5,7 +5,7 @@ Whatever an authenticator raises or returns, and however long it takes: only wha
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final, NamedTuple, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard, TypeVar
 
 import trio
 
@@ -31,24 +31,41 @@ from leafcuttr_sdk.authentication import (
 )
 from leafcuttr_sdk.settings import Settings
 
+OWN: Final = "broker"
+"""The name of the authenticator that the broker brings itself."""
 _KINDS: Final[dict[type, str]] = {NameAndPassword: "basic", BearerToken: "bearer", PeerCertificate: "mtls"}
 _LONGEST_NAME: Final = 255
 """Characters of a name that the log shows."""
 _LONGEST_REASON: Final = 500
 T = TypeVar("T")
 
+if TYPE_CHECKING:
+    from leafcuttr.state.broker import Broker
+
 
 def authentication_of(
-    plugged: Plugged, settings: Settings, prefix: str, listeners: Sequence[str] = ()
+    plugged: Plugged,
+    settings: Settings,
+    prefix: str,
+    listeners: Sequence[str] = (),
+    *,
+    core: "Broker | None" = None,
 ) -> "ServiceAuthentication":
-    """As the settings below `prefix` name it. Raises PluginError: there is no such authenticator, or none for a way."""
+    """As the settings below `prefix` name it; `core` has the authenticator `broker`. Raises PluginError: there is no
+    such authenticator, or none for a way."""
     ways = tuple(dict.fromkeys(settings.list(f"{prefix}.auth")))
     made: list[MadeAuthenticator] = []
     names = tuple(dict.fromkeys(settings.list(f"{prefix}.authenticators")))
     for name in names:
         found = plugged.authenticators.get(name)
+        if name == OWN and core is not None and ways != ("none",):
+            from leafcuttr.plugins.log_ins import broker_authenticator
+
+            found = "leafcuttr", broker_authenticator(core)
+        elif name == OWN:
+            continue
         if found is None:
-            known = ", ".join(sorted(plugged.authenticators)) or "none"
+            known = ", ".join(sorted((OWN, *plugged.authenticators)))
             raise PluginError(
                 f"{prefix}.authenticators names {name!r}, which no plugin brings that is on; there is {known}"
             )
@@ -232,4 +249,5 @@ def _is_outcome(outcome: object) -> TypeGuard[Authenticated | Refused]:
         and all(isinstance(part, str) and part for part in outcome.principal)
         and (outcome.expires_ms is None or isinstance(outcome.expires_ms, int))
         and _is_bytes(outcome.data)
+        and (outcome.still_holds is None or callable(outcome.still_holds))
     )

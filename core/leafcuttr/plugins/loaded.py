@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from leafcuttr.plugins.registration import Hooks
     from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec
     from leafcuttr_sdk.schemas import SchemaFormat
+    from leafcuttr_sdk.security import AuthorizerSpec
     from leafcuttr_sdk.services import ServiceSpec
     from leafcuttr_sdk.settings import Setting
 
@@ -53,6 +54,7 @@ class Loaded:
         self.record_filters: tuple[RecordFilterSpec, ...] = ()
         self.produce_validators: tuple[ProduceValidatorSpec, ...] = ()
         self.schema_formats: tuple[SchemaFormat, ...] = ()
+        self.authorizers: tuple[AuthorizerSpec, ...] = ()
         self.remarks: list[str] = []
         """Lines on what it brings to the command line and does not get: names that are taken."""
         self._missing: tuple[str, ...] | None = None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec
     from leafcuttr_sdk.formats import RecordFormat
     from leafcuttr_sdk.schemas import SchemaFormat
+    from leafcuttr_sdk.security import AuthorizerSpec
     from leafcuttr_sdk.services import ServiceSpec
 
 REQUIRED: Final = "lc.plugins.required"
@@ -197,6 +198,9 @@ class Plugins:
     def schema_formats(self) -> "dict[str, tuple[Loaded, SchemaFormat]]":
         return {format.name: (one, format) for one in self.enabled for format in one.schema_formats}
 
+    def authorizers(self) -> "dict[str, tuple[Loaded, AuthorizerSpec]]":
+        return {spec.name: (one, spec) for one in self.enabled for spec in one.authorizers}
+
     def fail(self, one: Loaded, why: str) -> None:
         """Leave it out from here on. Raises StartError if that ends the start, else logs one line."""
         one.state, one.why = PluginState.FAILED, why
@@ -239,13 +243,14 @@ class Plugins:
                 one.record_filters = tuple(record_filters_of(one, settings))
                 one.produce_validators = one.hooks.call(registration.PRODUCE_VALIDATORS)
                 one.schema_formats = one.hooks.call(registration.SCHEMA_FORMATS)
-            for kind in ("services", "record_filters", "produce_validators", "schema_formats"):
+                one.authorizers = one.hooks.call(registration.AUTHORIZERS)
+            for kind in ("services", "record_filters", "produce_validators", "schema_formats", "authorizers"):
                 self._refuse_taken(one, kind)
             refuse_undeclared(one, (*one.record_filters, *one.produce_validators))
         except PluginError as error:
             one.state, one.why = PluginState.FAILED, str(error)
             one.services, one.record_filters, one.produce_validators = (), (), ()
-            one.schema_formats = ()
+            one.schema_formats, one.authorizers = (), ()
 
     def _refuse_taken(self, one: Loaded, kind: str) -> None:
         """A second object of one name would never be found."""

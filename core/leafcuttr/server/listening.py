@@ -69,7 +69,8 @@ def _why_refused(settings: Settings, bound: Bound) -> str | None:
 
 def _check_login(settings: Settings, listener: Listener) -> "KeySource | None":
     """The keys for tokens, if it takes tokens. Raises StartError where nobody could log in, or nobody should."""
-    from leafcuttr.server.login.logins import OAUTHBEARER, mechanisms_of, named_users, read_token_keys
+    from leafcuttr.server.login.logins import OAUTHBEARER, mechanisms_of, read_token_keys
+    from leafcuttr.state.security.named_users import named_users
 
     mechanisms = mechanisms_of(settings, listener.name)
     if "PLAIN" in mechanisms:

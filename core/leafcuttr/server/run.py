@@ -17,6 +17,7 @@ import trio
 
 from leafcuttr.config.listeners import Listener
 from leafcuttr.config.settings import Settings
+from leafcuttr.errors import StartError
 from leafcuttr.log.files.write_pressure import WritePressure
 from leafcuttr.runtime.apart import run_apart
 from leafcuttr.runtime.clock import SystemClock
@@ -136,7 +137,11 @@ async def _services(
     broker: Broker, plugins: "Plugins | None", contained: ExitStack, stop: trio.Event
 ) -> AbstractAsyncContextManager[None]:
     """Plugins are contained from before their first call on the loop until `contained` ends, after their last one.
-    Nothing of them is imported where none is on."""
+    Nothing of them is imported where none is on. Raises StartError."""
+    if broker.settings.text("lc.authorizer") and (plugins is None or not plugins.enabled):
+        from leafcuttr.plugins.authorization import no_such
+
+        raise StartError(no_such(broker))
     if plugins is None:
         broker.chains.equip(Tables())
         return nullcontext()

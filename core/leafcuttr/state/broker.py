@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from leafcuttr.state.security.audit import AuditLog
     from leafcuttr.state.security.authorizer import StandardAuthorizer
     from leafcuttr.state.security.delegation_tokens import DelegationTokens
+    from leafcuttr.state.security.plugged_authorizer import PluggedAuthorizer
+
+    Authorizer = StandardAuthorizer | PluggedAuthorizer
 
 
 class Waiting(Protocol):
@@ -98,7 +101,7 @@ class Broker:
     token_keys: KeySources = field(default_factory=KeySources)
     plugged: Plugged = field(default_factory=Plugged)
     began: float = field(default_factory=time.monotonic)
-    authorizer: "StandardAuthorizer | None" = None
+    authorizer: "Authorizer | None" = None
     audit: "AuditLog | None" = None
     delegation_tokens: "DelegationTokens | None" = None
 
@@ -161,25 +164,39 @@ def open_broker(settings: Settings, clock: Clock, *, pressure: WritePressure | N
     )
 
 
-def _authorizer(settings: Settings, metadata: MetadataStore) -> "StandardAuthorizer | None":
-    if not settings.text("authorizer.class.name"):
+def _authorizer(settings: Settings, metadata: MetadataStore) -> "Authorizer | None":
+    plugged = settings.text("lc.authorizer")
+    standard = bool(settings.text("authorizer.class.name"))
+    if not plugged and not standard:
         return None
     from leafcuttr.config.checks import principals_of
+
+    super_users = principals_of(settings.text("super.users"))
+    by_acls = _standard_authorizer(settings, metadata, super_users) if standard else None
+    if not plugged:
+        return by_acls
+    from leafcuttr.state.security.plugged_authorizer import PluggedAuthorizer
+
+    return PluggedAuthorizer(plugged, super_users, by_acls)
+
+
+def _standard_authorizer(
+    settings: Settings, metadata: MetadataStore, super_users: Sequence[str]
+) -> "StandardAuthorizer":
     from leafcuttr.state.security.acls import Acls
     from leafcuttr.state.security.authorizer import StandardAuthorizer
 
-    super_users = principals_of(settings.text("super.users"))
     allow_if_no_acl = settings.bool("allow.everyone.if.no.acl.found")
     return StandardAuthorizer(Acls(metadata), super_users, allow_if_no_acl=allow_if_no_acl)
 
 
-def _audit(settings: Settings, authorizer: "StandardAuthorizer", clock: Clock) -> "AuditLog | None":
+def _audit(settings: Settings, authorizer: "Authorizer", clock: Clock) -> "AuditLog | None":
     what = settings.text("lc.audit.log")
     if what == "off":
         return None
     from leafcuttr.state.security.audit import AuditLog
 
-    return AuditLog(lambda *of: authorizer.rules.verdict(*of).rule, clock, every=what == "all")
+    return AuditLog(authorizer.rule, clock, every=what == "all")
 
 
 def _delegation_tokens(

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from leafcuttr.net.live_certificates import LiveCertificates
     from leafcuttr_sdk.admin import AdminRoute, HealthCheck
     from leafcuttr_sdk.authentication import AuthenticatorSpec
+    from leafcuttr_sdk.broker import Broker as SdkBroker
     from leafcuttr_sdk.filters import FilterChain
     from leafcuttr_sdk.schemas import SchemaFormat, SchemaProvider
+    from leafcuttr_sdk.security import AuthorizerSpec
 
 
 logger = logging.getLogger("leafcuttr.plugins")
@@ -188,6 +190,8 @@ class Plugged:
     `connections` the number of theirs that are open. `certificates` has what TLS listeners read from files. `warned`
     are the prefixes of listeners that a warning was given of; `checks`, `routes` and `authenticators` (by name) have
     the name of their plugin beside them, and so has the `schema_provider`; `schema_formats` are there by name.
+    `authorizers` are those that there are, with their plugins and the views of these; `log_ins` those of clients of
+    plugins (`plugins.log_ins`), from their first use on.
     `record_filters` makes filters outside of topics' chains, by their names, for a topic; any thread.
     `failures` logs what parts of plugins raise. Within `starting()` they may hold the loop for as long as before the
     broker serves: `plugins check` makes services there for the first time. `workers` are there from their first use on,
@@ -209,6 +213,8 @@ class Plugged:
         self.find_holder: Callable[[], LoopHolder | None] | None = None
         self.starting: Callable[[], AbstractContextManager[None]] = nullcontext
         self.authenticators: dict[str, tuple[str, AuthenticatorSpec]] = {}
+        self.authorizers: list[tuple[str, AuthorizerSpec, SdkBroker]] = []
+        self.log_ins: Any = None
         self.schema_formats: Mapping[str, SchemaFormat] = {}
         self.schema_provider: tuple[str, SchemaProvider] | None = None
         self.record_filters: Callable[[Sequence[str], str], FilterChain] | None = None

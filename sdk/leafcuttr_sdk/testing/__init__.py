@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from leafcuttr_sdk.testing.admin_checks import check_health_check, check_metric_reading
     from leafcuttr_sdk.testing.authenticator_checks import check_authenticator
+    from leafcuttr_sdk.testing.authorizer_checks import Question, check_authorizer
     from leafcuttr_sdk.testing.blocking_peer_checks import check_blocking_peer
     from leafcuttr_sdk.testing.broker import RunningBroker, running_broker
     from leafcuttr_sdk.testing.command_checks import check_command
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _PLACES: Final = {
     "admin_checks": "check_health_check check_metric_reading",
     "authenticator_checks": "check_authenticator",
+    "authorizer_checks": "Question check_authorizer",
     "blocking_peer_checks": "check_blocking_peer",
     "broker": "RunningBroker running_broker",
     "command_checks": "check_command",
@@ -57,11 +59,13 @@ __all__ = [
     "CommandResult",
     "ContractError",
     "HandClock",
+    "Question",
     "Report",
     "RunningBroker",
     "Sample",
     "check_admin_route",
     "check_authenticator",
+    "check_authorizer",
     "check_blocking_peer",
     "check_command",
     "check_handler",

@@ -15,9 +15,10 @@ import trio
 from leafcuttr.config.listeners import Listener
 from leafcuttr.config.settings import Settings
 from leafcuttr.handlers.context import RequestContext, context_of
-from leafcuttr.server.login.logins import LOGIN_S, Logins, named_users
+from leafcuttr.server.login.logins import LOGIN_S, Logins
 from leafcuttr.server.transport import PlainTransport
 from leafcuttr.state.broker import Broker
+from leafcuttr.state.security.named_users import named_users
 from leafcuttr_sdk.authentication import Principal
 from support.token_issuer import Issuer
 

@@ -77,6 +77,7 @@ def _brought(one: "Loaded", settings: "Settings") -> "Iterator[tuple[str, Sequen
         yield "services", one.hooks.call(registration.SERVICES)
         yield "record_filters", record_filters_of(one, settings)
         yield "produce_validators", one.hooks.call(registration.PRODUCE_VALIDATORS)
+        yield "authorizers", one.hooks.call(registration.AUTHORIZERS)
         yield "record_formats", one.hooks.call(registration.RECORD_FORMATS)
         yield "schema_formats", one.hooks.call(registration.SCHEMA_FORMATS)
         if registration.SCHEMA_PROVIDER in one.hooks.names:

@@ -16,6 +16,7 @@ from leafcuttr_sdk.settings import Value
 from leafcuttr_sdk.testing import watch
 from leafcuttr_sdk.testing.admin_checks import health_check_report, metric_report
 from leafcuttr_sdk.testing.authenticator_checks import authenticator_report
+from leafcuttr_sdk.testing.authorizer_checks import authorizer_report
 from leafcuttr_sdk.testing.broker import RunningBroker, running_broker
 from leafcuttr_sdk.testing.report import Check, Report, told
 from leafcuttr_sdk.testing.route_checks import admin_route_report
@@ -117,6 +118,9 @@ async def _of_the_hooks(broker: Any, plugin: str) -> list[Report]:
     authenticators = [
         await authenticator_report(spec) for owner, spec in plugged.authenticators.values() if owner == plugin
     ]
+    authorizers = [
+        authorizer_report(spec, view) for owner, spec, view in plugged.authorizers if owner == plugin
+    ]
     metrics = [
         metric_report(reading)
         for owner, reading in plugged.metrics.readings()
@@ -128,7 +132,7 @@ async def _of_the_hooks(broker: Any, plugin: str) -> list[Report]:
         for owner, route in plugged.routes
         if owner == plugin
     ]
-    reports = [*checks, *authenticators, *metrics, *routes]
+    reports = [*checks, *authenticators, *authorizers, *metrics, *routes]
     if plugged.schema_provider is not None and plugged.schema_provider[0] == plugin:
         reports.append(await _of_the_provider(plugged.schema_provider[1], plugged.schema_formats))
     return reports

@@ -11,7 +11,7 @@ in ways of their own, stand beside the rules for its records.
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from copy import copy
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -39,6 +39,9 @@ from leafcuttr_sdk import Appended, NewBatch, Produced, Record, TopicPartition
 from leafcuttr_sdk.batches.builder import BatchBuilder, NewRecord
 from leafcuttr_sdk.batches.partitioner import Sticky, partition_of
 
+if TYPE_CHECKING:
+    from leafcuttr.plugins.facade.acting.rights import Rights
+
 _SLICE: Final = 200
 """Records that are encoded between two readings of the clock: a tenth of a millisecond."""
 _AT_ONCE: Final = 50
@@ -58,6 +61,7 @@ class Producing:
         self._write: Write = core.appender.append
         self._write_lent: Write = partial(core.appender.append, lent=True)
         self._in_transaction = False
+        self.rights: Rights | None = None
         self._sticky: dict[bytes, Sticky] = {}  # by the topic's id
         core.topics.on_deleted.append(self._topic_deleted)
 
@@ -65,6 +69,12 @@ class Producing:
         """The same for a transaction, whose batches go to these. What is `lent` are the bytes of `append`."""
         part = copy(self)
         part._write, part._write_lent, part._in_transaction = write, write_lent, True
+        return part
+
+    def acting_for(self, rights: "Rights") -> "Producing":
+        """The same for a client, who may do what these say."""
+        part = copy(self)
+        part.rights = rights
         return part
 
     async def produce(
@@ -99,6 +109,8 @@ class Producing:
         """The topic to produce to, if it exists. Raises InvalidTopic, TopicAuthorizationFailed."""
         if topic in topic_names.INTERNAL:
             raise InvalidTopic(f"Topic '{topic}' is the broker's own: nobody else writes to it.")
+        if self.rights is not None:
+            self.rights.need_to_write(topic)
         found = self._core.topics.by_name.get(topic)
         if found is not None:
             check_owner(found, self._plugin)
@@ -107,6 +119,8 @@ class Producing:
     async def ensured(self, topic: str) -> Topic:
         """The same, created if need be. Raises UnknownTopicOrPartition, InvalidTopic, TopicAuthorizationFailed,
         StorageError."""
+        if self.rights is not None and topic not in self._core.topics.by_name:
+            self.rights.need_to_create(topic)
         found = await ensured(self._core, topic)
         check_owner(found, self._plugin)
         return found
@@ -136,6 +150,7 @@ class Producing:
                     else await trio.to_thread.run_sync(builder.finish)
                 )
                 requested.append(AppendRequest(each.log, whole, Origin.ENCODER))
+        self._count(requested)
         await self._answer(groups, await self._write(requested))
 
     def begin(self, groups: "Sequence[RecordBatches]") -> AppendCall | None:
@@ -147,6 +162,7 @@ class Producing:
         if len(made) > _AT_ONCE:
             return None
         requested = [AppendRequest(each.log, each.builder.finish(), Origin.ENCODER) for each in made]
+        self._count(requested)
         return self._core.appender.begin(requested)
 
     def begin_one(self, topic: Topic, record: Record) -> "tuple[_Made, AppendCall] | None":
@@ -174,6 +190,7 @@ class Producing:
         made.numbers.append(0)
         made.timestamps.append(now_ms)
         request = AppendRequest(made.log, made.builder.finish(), Origin.ENCODER)
+        self._count((request,))
         return made, self._core.appender.begin((request,))
 
     def batches_of_one(self, topic: Topic, records: Sequence[Record], made: "_Made") -> "RecordBatches":
@@ -233,6 +250,7 @@ class Producing:
             else:
                 requested.append(AppendRequest(log, batch, Origin.CLIENT))
                 places.append((number, found))
+        self._count(requested)
         outcomes = await self._write_lent(requested)
         for (number, found), outcome in zip(places, outcomes, strict=True):
             answers[number] = (
@@ -240,9 +258,16 @@ class Producing:
             )
         return [answer for answer in answers if answer is not None]
 
+    def _count(self, requested: Sequence[AppendRequest]) -> None:
+        """Of the client's quota."""
+        if self.rights is not None:
+            self.rights.produced(sum(len(each.batch) for each in requested))
+
     def _writable(self, partition: TopicPartition) -> tuple[Topic, Log]:
         if partition.topic in topic_names.INTERNAL:
             raise InvalidTopic(f"Topic '{partition.topic}' is the broker's own: nobody else writes to it.")
+        if self.rights is not None:
+            self.rights.need_to_write(partition.topic)
         found = self._core.topics.partition(partition)
         check_owner(found.topic, self._plugin)
         return found.topic, found.log

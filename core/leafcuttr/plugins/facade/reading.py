@@ -2,8 +2,9 @@
 the disk, and decoding goes on in short turns."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -38,6 +39,9 @@ from leafcuttr_sdk import (
 from leafcuttr_sdk.batches.checksum import crc32c
 from leafcuttr_sdk.batches.reader import Batch
 
+if TYPE_CHECKING:
+    from leafcuttr.plugins.facade.acting.rights import Rights
+
 _READ_AT_ONCE: Final = 1024 * 1024
 """Bytes that are copied out of the page cache on the loop: a tenth of a millisecond."""
 _DECOMPRESSED_AT_ONCE: Final = 16 * 1024
@@ -54,13 +58,23 @@ class Reading:
         self._core = core
         self._turn = 0
         self._shapes: dict[TopicPartition, Shapes] = {}
+        self._rights: Rights | None = None
+
+    def acting_for(self, rights: "Rights") -> "Reading":
+        """The same for a client, who may do what these say."""
+        part = copy(self)
+        part._rights = rights
+        return part
 
     async def read_batches(
         self, partition: TopicPartition, offset: int, *, max_bytes: int = 1024 * 1024, committed: bool = False
     ) -> RawRead:
         """See `leafcuttr_sdk.Broker.read_batches`."""
         await trio.lowlevel.checkpoint()
-        return await read_log(self._log(partition), offset, max_bytes, committed=committed)
+        found = await read_log(self._log(partition), offset, max_bytes, committed=committed)
+        if self._rights is not None:
+            self._rights.consumed(len(found.data))
+        return found
 
     async def fetch(
         self,
@@ -105,6 +119,8 @@ class Reading:
             most = max(left // (len(partitions) - number), 1)
             found = await _read(log, at[partition], most, committed)
             left -= len(found.data)
+            if self._rights is not None:
+                self._rights.consumed(len(found.data))
             aborted = await _aborted(log, at[partition], found.next_offset) if committed else ()
             shapes = self._shapes_of(partition)
             if not await _decode(
@@ -152,7 +168,7 @@ class Reading:
         pace, answer = Pace(), dict[TopicPartition, int]()
         for partition, time in times.items():
             await pace.turn()
-            log = self._log(partition)
+            log = self._log(partition, reads=False)
             if log.offline is not None:
                 raise StorageError(log.offline)
             if time == EARLIEST:
@@ -173,7 +189,9 @@ class Reading:
             shapes = self._shapes[partition] = Shapes()
         return shapes
 
-    def _log(self, partition: TopicPartition) -> Log:
+    def _log(self, partition: TopicPartition, *, reads: bool = True) -> Log:
+        if self._rights is not None:
+            self._rights.need_to_read(partition.topic, records=reads)
         topic = existing(self._core, partition.topic)
         if not 0 <= partition.partition < len(topic.partitions):
             raise UnknownTopicOrPartition(

@@ -288,6 +288,8 @@ class PluginTransaction(TransactionBase):
     async def _commit_offsets(
         self, committer: ConsumerGroupMetadata, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> None:
+        if self._producing.rights is not None:
+            self._producing.rights.need_to_commit(committer.group, (each.topic for each in offsets))
         producer, new = self._producer, await new_offsets(self._core, offsets)
         async with self._one_at_a_time:
             self._check()

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         Producer,
         SchemaFormat,
         SchemaProvider,
+        Security,
         Settings,
         Topics,
         TransactionalProducer,
@@ -86,9 +87,15 @@ class BrokerView:
         self.topics: Topics = TopicsView(core, name)
         self.groups: Groups = GroupsView(core)
         self.cluster: Cluster = ClusterView(core)
-        self._producing = producing = Producing(core, name)
         self._unread: UnreadFailures | None = None
-        reading = Reading(core)
+        self._security: Security | None = None
+        self._sees: Callable[[str], bool] | None = None
+        self._with(Producing(core, name), Reading(core))
+        self._listen = listen
+        self._serve = serve
+
+    def _with(self, producing: Producing, reading: Reading) -> None:
+        self._producing, self._reading = producing, reading
         self.produce = producing.produce
         self.produce_batch = producing.produce_batch
         self.append = producing.append
@@ -96,8 +103,16 @@ class BrokerView:
         self.fetch = reading.fetch
         self.wait_for_records = reading.wait_for_records
         self.offsets = reading.offsets
-        self._listen = listen
-        self._serve = serve
+
+    @property
+    def security(self) -> "Security":
+        found = self._security
+        if found is None:
+            self._core.runtime.descriptors.import_late("leafcuttr.plugins.facade.security")
+            from leafcuttr.plugins.facade.security import SecurityView
+
+            found = self._security = SecurityView(self._core, self, self._name)
+        return found
 
     @property
     def clock(self) -> Clock:
@@ -157,7 +172,7 @@ class BrokerView:
             instance_id=instance_id,
             committed=committed,
         )
-        return open_consumer(self._core, self.fetch, options, self.logger, topics, pattern)
+        return open_consumer(self._core, self.fetch, options, self.logger, topics, pattern, self._sees)
 
     def transaction(
         self, transactional_id: str, *, timeout_ms: int = 60_000
@@ -251,7 +266,7 @@ class BrokerView:
     def authentication(self, prefix: str, *, listeners: Sequence[str] = ()) -> "Authentication":
         from leafcuttr.plugins.authentication import authentication_of
 
-        return authentication_of(self._core.plugged, self.settings, prefix, listeners)
+        return authentication_of(self._core.plugged, self.settings, prefix, listeners, core=self._core)
 
 
 def _given(part: T | None, name: str) -> T:

@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 import trio
 
 from leafcuttr.server.login.mechanisms import LoginRefused, LoginStep
-from leafcuttr.state.security.credentials import ScramCredential, ScramMechanism
-from leafcuttr.state.security.users import Users, of_plain
+from leafcuttr.state.security.passwords import fitting_credential
+from leafcuttr.state.security.users import Users
 
 _REFUSED: Final = "Authentication failed: Invalid username or password"
 
@@ -53,22 +53,9 @@ class PlainServer:
             wanted = named.get(name) or f"{password}x"
             right = hmac.compare_digest(wanted.encode(), password.encode())
             return partial(self._is_named, name, wanted) if right else None
-        credential = await self._stored(name, password.encode())
+        credential = await fitting_credential(self._users, name, password.encode(), self._limiter)
         return None if credential is None else partial(self._users.has, name, credential)
 
     def _is_named(self, name: str, password: str) -> bool:
         named = self._named()
         return named is not None and named.get(name) == password
-
-    async def _stored(self, name: str, password: bytes) -> ScramCredential | None:
-        from leafcuttr.state.security.scram import fits, invented, usual_shape
-
-        users = self._users
-        # The same work whether or not there is such a user: how long it takes shall not tell that.
-        await users.have_secret(self._limiter)
-        shape = users.shape_of_nobody(name, None, usual_shape(ScramMechanism.SCRAM_SHA_256))
-        nobody = shape.mechanism, invented(shape, name, users.secret)
-        stored = users.credentials(name)
-        mechanism, credential = of_plain(stored) if stored else nobody
-        fitting = partial(fits, mechanism, credential, password)
-        return credential if await trio.to_thread.run_sync(fitting, limiter=self._limiter) else None

@@ -20,8 +20,8 @@ PERIOD_S: Final = 60.0
 _MOST: Final = 10_000
 _LONGEST_NAME: Final = 300
 
-RuleOf = Callable[[str, str, AclOperation, ResourceType, str], str]
-_Key = tuple[str, str, int, AclOperation, ResourceType, str, bool]
+RuleOf = Callable[[ClientIdentity, AclOperation, ResourceType, str], str]
+_Key = tuple[str, str, int | str, AclOperation, ResourceType, str, bool]
 
 
 @dataclass(slots=True)
@@ -47,13 +47,14 @@ class AuditLog:
     def note(
         self,
         client: ClientIdentity,
-        api_key: int,
+        api_key: int | str,
         operation: AclOperation,
         resource_type: ResourceType,
         name: str,
         *,
         allowed: bool,
     ) -> None:
+        """`api_key` is that of the request, or the name of the plugin whose client it is."""
         principal = str(client.principal)
         key = (principal, client.host, api_key, operation, resource_type, name[:_LONGEST_NAME], allowed)
         counted = self._counted.get(key)
@@ -64,7 +65,7 @@ class AuditLog:
                 self._write(key, counted)
                 counted.since, counted.count = now, 0
             return
-        rule = self._rule_of(principal, client.host, operation, resource_type, name)
+        rule = self._rule_of(client, operation, resource_type, name)
         counted = _Counted(now, 1, rule)
         self._write(key, counted)
         counted.count = 0
@@ -89,7 +90,7 @@ class AuditLog:
 
     def _write(self, key: _Key, counted: _Counted) -> None:
         principal, address, api_key, operation, resource_type, name, allowed = key
-        api = APIS.get(api_key)
+        api = APIS.get(api_key) if isinstance(api_key, int) else None
         line = {
             "time_ms": self._clock.now_ms(),
             "principal": principal,

@@ -12,7 +12,7 @@ For each principal, address and resource all operations are decided at once (`ac
 changes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from leafcuttr.state.identity import ClientIdentity
@@ -64,6 +64,16 @@ class StandardAuthorizer:
             found = self.rules.on_some(str(client.principal), client.host, operation, resource_type)
             self._of_client(client).on_some[resource_type, operation] = found
         return found
+
+    def on_change(self, call: Callable[[], None]) -> None:
+        """Have it called after each change of what it answers."""
+        self.acls.on_change(lambda new, gone: call())
+
+    def rule(
+        self, client: ClientIdentity, operation: AclOperation, resource_type: ResourceType, name: str
+    ) -> str:
+        """What decides, in words."""
+        return self.rules.verdict(str(client.principal), client.host, operation, resource_type, name).rule
 
     def _changed(self, new: Sequence[Acl], gone: Sequence[Acl]) -> None:
         for acl in gone:

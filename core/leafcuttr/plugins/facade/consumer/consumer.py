@@ -1,7 +1,7 @@
 """What the plugin calls: subscribe or assign, poll, seek, commit. Only this module waits for records."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Final, Protocol
 
@@ -54,12 +54,19 @@ class GroupConsumer:
     """See `leafcuttr_sdk.Consumer`."""
 
     def __init__(
-        self, broker: Broker, fetch: Fetch, options: ConsumerOptions, logger: logging.Logger
+        self,
+        broker: Broker,
+        fetch: Fetch,
+        options: ConsumerOptions,
+        logger: logging.Logger,
+        sees: Callable[[str], bool] | None = None,
     ) -> None:
+        """A pattern means topics only that it `sees`; None: all."""
         self._broker = broker
         self._fetch = fetch
         self._group = options.group
         self._committed = options.committed
+        self._sees = sees
         self.member = ConsumerMember(broker, options, logger, self._wake)
         self._positions = Positions(broker, options)
         self._buffer = RecordBuffer(self._positions.moved)
@@ -87,7 +94,7 @@ class GroupConsumer:
             self.unsubscribe()
             return
         self._subscribed = True
-        self.member.subscribe(Subscription(names, None if pattern is None else Pattern(pattern)))
+        self.member.subscribe(Subscription(names, None if pattern is None else Pattern(pattern), self._sees))
         self._wake()
 
     def unsubscribe(self) -> None:
@@ -302,10 +309,11 @@ async def open_consumer(
     logger: logging.Logger,
     topics: Iterable[str],
     pattern: str | None,
+    sees: Callable[[str], bool] | None = None,
 ) -> AsyncIterator[GroupConsumer]:
     """See `leafcuttr_sdk.Broker.consumer`; `broker` is the real one, `fetch` the facade's. Raises ValueError."""
     options.check()
-    consumer = GroupConsumer(broker, fetch, options, logger)
+    consumer = GroupConsumer(broker, fetch, options, logger, sees)
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(consumer.member.run)

@@ -43,11 +43,17 @@ _LARGE: Final = 20_000
 
 
 class Subscription:
-    """What a member wants: topics by name, or by a pattern that is compared with whole names."""
+    """What a member wants: topics by name, or by a pattern that is compared with whole names, if it `sees` them."""
 
-    def __init__(self, topics: frozenset[str], pattern: Pattern | None = None) -> None:
+    def __init__(
+        self,
+        topics: frozenset[str],
+        pattern: Pattern | None = None,
+        sees: Callable[[str], bool] | None = None,
+    ) -> None:
         self.topics = topics
         self.pattern = pattern
+        self._sees = sees
         # Whether the pattern matches, of each topic that there was: one more topic is one more comparison.
         self._matches: dict[str, bool] = {}
 
@@ -60,7 +66,10 @@ class Subscription:
             known = self._matches.get(name)
             matches[name] = await self.pattern.matches(name) if known is None else known
         self._matches = matches
-        return frozenset(name for name, matching in matches.items() if matching)
+        sees = self._sees
+        return frozenset(
+            name for name, matching in matches.items() if matching and (sees is None or sees(name))
+        )
 
 
 class ConsumerMember:

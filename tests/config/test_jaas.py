@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leafcuttr.server.login.jaas import JaasError, parse_entry, parse_file
+from leafcuttr.config.jaas import JaasError, parse_entry, parse_file
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
