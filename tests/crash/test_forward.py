@@ -1,214 +1,162 @@
 """A relay, its source and its target are killed again and again while records come: at the target is what is at the
-source, each record once and in its order.
+source, in its order, and exactly once each record once.
 
-The relay is the command `leafcuttr relay` in a process of its own, killed at the named points of a flow and at random
-moments; the brokers are processes too, killed at random moments. A producer of librdkafka goes on all the time. At the
-end each partition of the target is compared with that of the source, as readers of committed records see them.
+The relay is the command `leafcuttr relay` in a process of its own, killed at each named point of a flow and at random
+moments; the brokers are processes too, killed at random moments and at the named points that they pass for a relay. A
+producer of librdkafka goes on all the time. At the end each partition of the target is compared with that of the
+source, as readers of committed records see them: records that the target refuses are not there, but all of them are
+dead letters. With `--at-least-once` a copy may go back after a kill, and come again from there on.
 
-The gate kills each of the three once, `--long` 100 times, `--kills` as often as one likes. `--crash-seed` repeats the
-plan of a run, not its timing.
+The gate kills each of the three once, `--long` 100 times with each guarantee, `--kills` as often as one likes.
+`--crash-seed` repeats the plan of a run, not its timing.
 """
 
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
+import re
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 
+import leafcuttr_forward
 from crash.copies import Cluster, check, committed_records
+from crash.relay_run import (
+    DEAD,
+    ENDS,
+    PARTITIONS,
+    PATIENCE_S,
+    REFUSED,
+    TOPIC,
+    Load,
+    Relay,
+    Victim,
+    create_topics,
+    is_at_the_end,
+    plan,
+)
+from crash.relay_run import POINTS as KILLED_AT
+from leafcuttr import crashpoints
 from leafcuttr_forward.flows.points import POINTS
-from support import librdkafka
-from support.broker_process import clean_environ
+from leafcuttr_forward.flows.spec import Guarantee
 from support.waiting import until
 
-PARTITIONS = 3
-TOPIC = "orders"
-PATIENCE_S = 180.0
-EXACTLY_ONCE = sorted(POINTS - {"sent", "acknowledged", "position-stored", "dead-letter-begun"})
-OFTEN = {"read": 5, "made": 10, "group-committed": 2}
-"""With one of how many passes of a point the kill comes; of others one of four."""
-
-
-class Victim(NamedTuple):
-    """Which process is killed, and the relay at which point, "" for a random moment."""
-
-    name: str
-    point: str = ""
-
-
-class Relay:
-    """The command, started anew whenever it is killed."""
-
-    def __init__(self, folder: Path, source: Cluster, target: Cluster) -> None:
-        self._folder = folder
-        self._file = folder / "relay.toml"
-        self._file.write_text(
-            f'[[sources]]\nname = "edge"\nservers = ["{source.address}"]\n'
-            f'[target]\nname = "hub"\nservers = ["{target.address}"]\n'
-            f'[topics]\n{TOPIC} = "{TOPIC}"\n[app]\nmetrics_server_addr = "127.0.0.1:0"\n'
-        )
-        self.process = self._start("")
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        self.process = self._start("")
-
-    def killed_at(self, point: str) -> None:
-        """End the one that runs, and start one that dies at the point, then one that does not."""
-        self.process.kill()
-        self.process.wait()
-        self.process = self._start(point)
-        assert self.process.wait(PATIENCE_S) == -9, self.log
-        self.process = self._start("")
-
-    def stop(self) -> int:
-        self.process.terminate()
-        return self.process.wait(60)
-
-    def __enter__(self) -> Relay:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-    @property
-    def log(self) -> str:
-        return (self._folder / "relay.log").read_text()[-3000:]
-
-    def _start(self, point: str) -> subprocess.Popen[bytes]:
-        with (self._folder / "relay.log").open("ab") as out:
-            return subprocess.Popen(
-                [sys.executable, "-m", "leafcuttr", "relay", "--config", str(self._file), "--name", "crash"],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                env=clean_environ({"LEAFCUTTR_FLOW_CRASH_POINT": point} if point else None),
-            )
-
-
-@contextmanager
-def producing(address: str) -> Iterator[None]:
-    """Numbered records come all the time, whatever becomes of the broker."""
-    ended = threading.Event()
-
-    def run() -> None:
-        producer = Producer({"bootstrap.servers": address, "enable.idempotence": True, "linger.ms": 5})
-        number = 0
-        while not ended.is_set():
-            for partition in range(PARTITIONS):
-                try:
-                    producer.produce(TOPIC, b"%d-%d" % (partition, number), partition=partition)
-                except BufferError:
-                    break
-            number += 1
-            producer.poll(0)
-            ended.wait(0.002)
-        producer.flush(60)
-
-    thread = threading.Thread(target=run, name="producer")
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-
-
-def records(address: str) -> list[list[bytes]]:
-    return committed_records(address, TOPIC, PARTITIONS)
-
-
-def plan(dice: random.Random, kills: int) -> list[Victim]:
-    """Each of the three once at least; two of three kills are the relay's, half of these at points."""
-    steps = [Victim("relay", f"{dice.choice(EXACTLY_ONCE[3:])}:1"), Victim("target"), Victim("source")]
-    while len(steps) < kills:
-        name = dice.choice(["relay", "relay", "relay", "relay", "target", "source"])
-        point = ""
-        if name == "relay" and dice.random() < 0.6:
-            chosen = dice.choice(EXACTLY_ONCE)
-            point = f"{chosen}:{dice.randint(1, OFTEN.get(chosen, 4))}"
-        steps.append(Victim(name, point))
-    return steps[:kills]
+BOTH = [Guarantee.EXACTLY_ONCE, pytest.param(Guarantee.AT_LEAST_ONCE, marks=pytest.mark.long)]
 
 
 @pytest.mark.timeout(3 * 3600)
-def test_nothing_is_lost_or_comes_twice(tmp_path: Path, request: pytest.FixtureRequest, seed: int) -> None:
+@pytest.mark.parametrize("guarantee", BOTH, ids=lambda one: one.name.lower())
+def test_nothing_is_lost_or_comes_twice(
+    tmp_path: Path, request: pytest.FixtureRequest, seed: int, guarantee: Guarantee
+) -> None:
     kills = request.config.getoption("--kills") or (100 if request.config.getoption("--long") else 3)
     dice = random.Random(seed)
     unused = threading.Event()
-    (tmp_path / "relay").mkdir()
     began = time.monotonic()
-    with clusters(tmp_path) as (source, target):
-        librdkafka.create(source.address, TOPIC, PARTITIONS)
-        with Relay(tmp_path / "relay", source, target) as relay:
-            with producing(source.address):
-                until(lambda: has_some(target.address, relay), "the first records", seconds=PATIENCE_S)
-                for victim in plan(dice, kills):
+    steps = plan(dice, kills, guarantee)
+    with Cluster(tmp_path / "source") as source, Cluster(tmp_path / "target") as target:
+        create_topics(source, target)
+        clusters = {"source": source, "target": target}
+        with Relay(tmp_path / "relay", source, target, guarantee) as relay:
+            with Load(source.address) as load:
+                until(lambda: has_some(target, relay), "the first records", seconds=PATIENCE_S)
+                for victim in steps:
                     unused.wait(dice.uniform(0.1, 1.5))
-                    kill(victim, relay, {"source": source, "target": target})
-                    assert relay.process.poll() is None, relay.log
-            wanted = records(source.address)
-            until(lambda: is_there(target.address, wanted), "all of them", seconds=PATIENCE_S, pause=0.5)
-            assert min(map(len, wanted)) > 10
-            check(records(target.address), wanted)
+                    if victim.place == "dead-letter-begun":
+                        load.send_refused()
+                    kill(victim, relay, clusters)
+                    relay.check()
+            seconds = time.monotonic() - began
+            until(
+                lambda: relay.check() or is_at_the_end(source), "all of them", seconds=PATIENCE_S, pause=0.2
+            )
             assert relay.stop() == 0, relay.log
-    seconds = time.monotonic() - began
-    print(
-        f"{kills} kills in {seconds:.0f} s, {kills / seconds * 3600:.0f} an hour; {sum(map(len, wanted))} records, "
-        "each once and in its order"
-    )
+            counts = compare(source, target, repeats=guarantee is Guarantee.AT_LEAST_ONCE)
+    print(f"{kills} kills in {seconds:.0f} s, {kills / seconds * 3600:.0f} an hour; {counts}")
+    for (name, place), count in sorted(Counter((one.name, one.place) for one in steps).items()):
+        print(f"  {name:6} {place or 'at random':26} {count}")
 
 
 def kill(victim: Victim, relay: Relay, clusters: Mapping[str, Cluster]) -> None:
-    if victim.point:
-        relay.killed_at(victim.point)
-    elif victim.name == "relay":
-        relay.kill()
+    if victim.name == "relay":
+        if victim.point:
+            relay.killed_at(victim.point, early=victim.early)
+        else:
+            relay.kill(early=victim.early)
+    elif victim.point:
+        clusters[victim.name].killed_at(victim.point, PATIENCE_S)
     else:
         clusters[victim.name].kill()
 
 
-@contextmanager
-def clusters(folder: Path) -> Iterator[tuple[Cluster, Cluster]]:
-    with Cluster(folder / "source") as source, Cluster(folder / "target") as target:
-        yield source, target
+def compare(source: Cluster, target: Cluster, *, repeats: bool) -> str:
+    """How many there are. Raises AssertionError with what is wrong."""
+    wanted = committed_records(source.address, TOPIC, PARTITIONS)
+    copied = [[one for one in some if not one.startswith(REFUSED)] for some in wanted]
+    refused = [[one for one in some if one.startswith(REFUSED)] for some in wanted]
+    assert min(map(len, copied)) > 10
+    assert any(refused)
+    found = committed_records(target.address, TOPIC, PARTITIONS)
+    check(found, copied, repeats=repeats)
+    letters = committed_records(target.address, DEAD, PARTITIONS)
+    check(letters, refused, "dead letters of partition", repeats=repeats)
+    again = sum(map(len, found)) - sum(map(len, copied))
+    return (
+        f"{sum(map(len, copied))} records in their order, {again} of them again; "
+        f"{sum(map(len, letters))} dead letters of {sum(map(len, refused))} records"
+    )
 
 
-def has_some(address: str, relay: Relay) -> bool:
-    assert relay.process.poll() is None, relay.log
+def has_some(target: Cluster, relay: Relay) -> bool:
+    relay.check()
     try:
-        return any(records(address))
+        return any(committed_records(target.address, TOPIC, PARTITIONS))
     except (AssertionError, KafkaException):
         return False
 
 
-def is_there(address: str, wanted: Sequence[Sequence[bytes]]) -> bool:
-    try:
-        found = records(address)
-    except (AssertionError, KafkaException):
-        return False
-    return all(len(found[at]) >= len(some) for at, some in enumerate(wanted))
+def test_every_point_of_the_source_is_one_at_which_a_relay_is_killed() -> None:
+    folder = Path(leafcuttr_forward.__file__).parent
+    source = "".join(path.read_text() for path in folder.rglob("*.py"))
+    assert set(re.findall(r'\breach\("([^"]+)"\)', source)) == POINTS
+    assert {point for some in KILLED_AT.values() for point in some} == POINTS
+    assert {point for ends in ENDS.values() for some in ends.values() for point in some} <= crashpoints.POINTS
 
 
-def test_the_checker_sees_what_is_wrong() -> None:
+@pytest.mark.parametrize("guarantee", Guarantee, ids=lambda one: one.name.lower())
+def test_twelve_kills_are_at_every_point_of_a_relay(guarantee: Guarantee) -> None:
+    for seed in range(20):
+        steps = plan(random.Random(seed), 12, guarantee)
+        assert {one.place for one in steps if one.name == "relay" and one.point} == {*KILLED_AT[guarantee]}
+        assert [one.name for one in plan(random.Random(seed), 3, guarantee)] == ["relay", "target", "source"]
+        places = {(one.name, one.place) for one in plan(random.Random(seed), 24, guarantee)}
+        assert places >= {(end, point) for end, some in ENDS[guarantee].items() for point in some}
+
+
+@pytest.mark.parametrize(
+    ("found", "once", "again"),
+    [
+        ("abc", "", ""),
+        ("ac", "1 are lost", "1 are lost"),
+        ("ab", "1 are lost", "1 are lost"),
+        ("abbc", "1 come twice", ""),
+        ("ababc", "2 come twice", ""),
+        ("acb", "their order", "their order"),
+        ("abcb", "1 come twice", "their order"),
+        ("abcd", "1 were never sent", "1 were never sent"),
+    ],
+)
+def test_the_checker_sees_what_is_wrong(found: str, once: str, again: str) -> None:
     wanted = [[b"a", b"b", b"c"]]
-    check(wanted, wanted)
-    for found, what in (
-        ([[b"a", b"c"]], "1 are lost"),
-        ([[b"a", b"b", b"b", b"c"]], "1 come twice"),
-        ([[b"a", b"c", b"b"]], "their order"),
-    ):
+    there = [[one.encode() for one in found]]
+    for repeats, what in (False, once), (True, again):
+        if not what:
+            check(there, wanted, repeats=repeats)
+            continue
         with pytest.raises(AssertionError, match=what):
-            check(found, wanted)
+            check(there, wanted, repeats=repeats)

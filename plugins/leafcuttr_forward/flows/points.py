@@ -1,12 +1,15 @@
 """Named points of a flow at which a test may end it, to show that an end there loses nothing and doubles nothing.
 
 `LEAFCUTTR_FLOW_CRASH_POINT=name` or `name:n` (the n-th time it is reached) in the environment makes the process send
-itself SIGKILL there. A test in the same process sets `watch`. Otherwise a point costs one comparison.
+itself SIGKILL there. `LEAFCUTTR_FLOW_CRASH_POINT=@FILE` leaves that to the file: from when it is there, its content is
+the name, so that a flow can be armed while it runs. A test in the same process sets `watch`. Otherwise a point costs
+one comparison.
 """
 
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 POINTS: Final = frozenset(
@@ -25,19 +28,22 @@ POINTS: Final = frozenset(
     }
 )
 
+VARIABLE: Final = "LEAFCUTTR_FLOW_CRASH_POINT"
+
 Watch = Callable[[str], None]
 
-watch: Watch | None = None
-"""For tests: called with the name of each point that is reached."""
 
+def armed(text: str | None) -> Watch | None:
+    """What ends the process at the point that `text`, the value of `VARIABLE`, names; None for no text.
 
-def _armed() -> Watch | None:
-    text = os.environ.get("LEAFCUTTR_FLOW_CRASH_POINT")
+    Raises ValueError for a name that is none; where a file has it, at the next point."""
     if not text:
         return None
-    name, _, count = text.partition(":")
+    if text.startswith("@"):
+        return _armed_by(Path(text[1:]))
+    name, _, count = text.strip().partition(":")
     if name not in POINTS:
-        raise ValueError(f"LEAFCUTTR_FLOW_CRASH_POINT={text}: allowed are {', '.join(sorted(POINTS))}")
+        raise ValueError(f"{VARIABLE}={text}: allowed are {', '.join(sorted(POINTS))}")
     left = int(count or "1")
 
     def kill(reached: str) -> None:
@@ -50,7 +56,24 @@ def _armed() -> Watch | None:
     return kill
 
 
-watch = _armed()
+def _armed_by(file: Path) -> Watch:
+    kill: Watch | None = None
+
+    def look(reached: str) -> None:
+        nonlocal kill
+        if kill is None:
+            try:
+                kill = armed(file.read_text())
+            except FileNotFoundError:
+                return
+        if kill is not None:
+            kill(reached)
+
+    return look
+
+
+watch: Watch | None = armed(os.environ.get(VARIABLE))
+"""For tests: called with the name of each point that is reached."""
 
 
 def reach(name: str) -> None:

@@ -3,6 +3,8 @@ once nothing comes twice."""
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -57,6 +59,48 @@ def is_complete_with_repetitions(found: Sequence[Seen], wanted: Sequence[Seen]) 
 
 def test_every_point_has_a_case() -> None:
     assert {point for _, point in CASES} == points.POINTS - {"dead-letter-begun"}, "that one has its own test"
+
+
+@pytest.fixture
+def ended(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """What would be sent to which process."""
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))
+    return sent
+
+
+def test_a_name_with_a_count_ends_the_process_at_that_pass(ended: list[tuple[int, int]]) -> None:
+    watch = points.armed("made:2")
+    assert watch is not None
+    for name in ("made", "read", "sent"):
+        watch(name)
+    assert ended == []
+    watch("made")
+    watch("made")
+    assert ended == [(os.getpid(), signal.SIGKILL)]
+
+
+def test_a_file_arms_a_flow_that_runs(tmp_path: Path, ended: list[tuple[int, int]]) -> None:
+    """Passes count from when it is there."""
+    file = tmp_path / "point"
+    watch = points.armed(f"@{file}")
+    assert watch is not None
+    watch("made")
+    file.write_text("made:2\n")
+    watch("made")
+    file.unlink()
+    assert ended == []
+    watch("made")
+    assert ended == [(os.getpid(), signal.SIGKILL)]
+
+
+def test_only_a_point_arms(tmp_path: Path) -> None:
+    assert points.armed(None) is None
+    assert points.armed("") is None
+    with pytest.raises(
+        ValueError, match="LEAFCUTTR_FLOW_CRASH_POINT=nowhere:1: allowed are acknowledged, dead"
+    ):
+        points.armed("nowhere:1")
 
 
 @pytest.mark.parametrize("number", [1, 2])
