@@ -22,13 +22,13 @@ from leafcuttr.config.environment import settings_in_environment
 from leafcuttr.config.findings import ConfigFinding, Level
 from leafcuttr.config.settings import Given, Settings
 from leafcuttr.errors import ConfigError
-from leafcuttr_sdk.config_providers import PREFIX, ConfigProviders
 from leafcuttr_sdk.properties import parse_properties
 
 Find: TypeAlias = Callable[[Settings], Catalog]
 """Finds plugins by the settings about them; raises ConfigError where one that is not right stops the start."""
 
 _ABOUT_PLUGINS: Final = "lc.plugins."
+_PROVIDERS: Final = "config.providers"
 _SECRET: Final = 4
 """Characters."""
 
@@ -151,11 +151,15 @@ def _found(
 def _resolved(given: Sequence[tuple[str, Given]]) -> tuple[list[tuple[str, Given]], list[ConfigFinding]]:
     """All that is given, with what providers have in the place of references; and those that cannot be had, which are
     left out. What says how to look something up is no setting, and is left out too."""
+    if not any(key.startswith(_PROVIDERS) for key, _ in given):
+        return list(given), []
+    from leafcuttr_sdk.config_providers import ConfigProviders
+
     providers = ConfigProviders({key: value.text for key, value in given})
     found: list[tuple[str, Given]] = []
     wrong: list[ConfigFinding] = []
     for key, value in given:
-        if key.startswith(f"{PREFIX}."):
+        if key.startswith(f"{_PROVIDERS}."):
             continue
         try:
             text = providers.resolve(value.text)

@@ -2,7 +2,8 @@
 
 A listener that is new is opened, one that is gone is closed, with its connections after the request at hand; one that
 stays the same is left alone. If an address cannot be had, the old one is opened again and the log says why. Binding and
-accepting themselves are elsewhere (`net.binding`, `listener`).
+accepting themselves are elsewhere (`net.binding`, `listener`). What TLS needs is imported with the first listener that
+has it.
 """
 
 import logging
@@ -17,8 +18,6 @@ from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ConfigError, InvalidRequest, StartError
 from leafcuttr.net import binding
 from leafcuttr.net.exposure import warn_if_open, why_refused
-from leafcuttr.net.listener_tls import concerns, rules_of, tls_files
-from leafcuttr.net.tls_files import TlsError
 from leafcuttr.server.listener import Connections, accept_loop
 from leafcuttr.server.transport import MakeTransport
 from leafcuttr.state.broker import Broker
@@ -91,7 +90,9 @@ def _check_login(settings: Settings, listener: Listener) -> "KeySource | None":
 
 
 def _certificates(settings: Settings, listener: Listener) -> "LiveCertificates":
+    from leafcuttr.net.listener_tls import rules_of, tls_files
     from leafcuttr.net.live_certificates import LiveCertificates
+    from leafcuttr.net.tls_files import TlsError
 
     common = settings.text("ssl.client.auth")
     try:
@@ -172,6 +173,9 @@ class OpenListeners:
 
     async def check(self, settings: Settings, names: Collection[str]) -> None:
         """See `ListenersTls`."""
+        from leafcuttr.net.listener_tls import tls_files
+        from leafcuttr.net.tls_files import TlsError
+
         for each in self._concerned(names):
             certificates, listener = each.bound.certificates, each.bound.listener
             assert certificates is not None
@@ -187,12 +191,12 @@ class OpenListeners:
 
     def _concerned(self, names: Collection[str]) -> list[_Open]:
         """The open listeners with TLS for which one of these settings counts."""
-        return [
-            each
-            for each in self._open.values()
-            if each.bound.certificates is not None
-            and any(concerns(name, each.bound.listener.name) for name in names)
-        ]
+        with_tls = [each for each in self._open.values() if each.bound.certificates is not None]
+        if not with_tls:
+            return []
+        from leafcuttr.net.listener_tls import concerns
+
+        return [each for each in with_tls if any(concerns(name, each.bound.listener.name) for name in names)]
 
     def _publish(self) -> None:
         self._broker.listeners = [each.bound.listener for each in self._open.values()]
@@ -222,6 +226,9 @@ class OpenListeners:
 
     async def _read_tls(self, opened: _Open) -> None:
         """Settings of its TLS have changed; those that do not fit leave it as it is."""
+        from leafcuttr.net.listener_tls import tls_files
+        from leafcuttr.net.tls_files import TlsError
+
         bound = opened.bound
         assert bound.certificates is not None
         try:

@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
@@ -156,23 +155,6 @@ async def test_a_killed_process_harms_nothing(dirty_log: MakeLog, make_cleaner: 
     assert "signal 9" in cleaner.uncleanable[TP]
     assert read_all(log) == before
     assert not list(log.directory.glob("*.cleaned"))
-
-
-async def test_a_new_limit_counts_though_the_round_was_planned_before(
-    dirty_log: MakeLog, make_cleaner: MakeCleaner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cleaner, plan = make_cleaner(dirty_log(), log_cleaner_io_max_bytes_per_second="10"), Cleaner._plan
-
-    def change_after(*words: Any) -> Any:
-        planned = plan(*words)
-        unlimited = {"log.cleaner.io.max.bytes.per.second": "1E300"}
-        trio.from_thread.run_sync(cleaner._settings.replace_dynamic, unlimited)
-        return planned
-
-    monkeypatch.setattr(Cleaner, "_plan", change_after)
-    with trio.fail_after(60):
-        assert await clean(cleaner) == 1
-    assert cleaner.rounds == 1
 
 
 async def test_a_deleted_log_is_let_go_at_once(dirty_log: MakeLog, make_cleaner: MakeCleaner) -> None:

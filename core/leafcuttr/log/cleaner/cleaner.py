@@ -2,8 +2,8 @@
 
 One process for each of log.cleaner.threads while there is work; none when there is not. Whatever reads or syncs runs
 in worker threads; a log changes only on the loop, in one step (`swap.exchange`), after a check that it is still the
-log that the work was begun with. A log that cannot be cleaned because of what is in it is marked, named in one line
-and left aside until the next start, listed in `uncleanable`; one whose disk has a fault is tried again later.
+log that the work was begun with: see `round`. A log that cannot be cleaned because of what is in it is marked, named in
+one line and left aside until the next start, listed in `uncleanable`; one whose disk has a fault is tried again later.
 
 Settings are read when they are needed, so that changes while running hold from the next round on; a change ends the
 backoff between two rounds, and a new limit of reading and writing holds at once.
@@ -20,40 +20,17 @@ from leafcuttr.config.settings import Settings
 from leafcuttr.crashpoints import reach
 from leafcuttr.errors import BrokerError
 from leafcuttr.log.cleaner.checkpoint import CleanerCheckpoint
-from leafcuttr.log.cleaner.job import Cleaned, Done, Failed, KnownProducer, Round, cleaned_of
-from leafcuttr.log.cleaner.policy import Cleanable, cleanable, groups
-from leafcuttr.log.cleaner.swap import announce, exchange, withdraw
+from leafcuttr.log.cleaner.policy import Cleanable, cleanable
 from leafcuttr.log.cleaner.worker import ChildEndedError, CleaningProcess
-from leafcuttr.log.files.failed_sync import sync_directory
 from leafcuttr.log.files.pool import FilePool
-from leafcuttr.log.layout.suffixes import CLEANED, SWAP
 from leafcuttr.log.log import Log
-from leafcuttr.log.segment.segment import Segment
-from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr_sdk import Clock, TopicPartition
 
 _log = logging.getLogger(__name__)
 
 _UNLIMITED: Final = 1e15  # bytes a second: more than any disk
-_SMALLEST_CHUNK: Final = 64 * 1024
-_LARGEST_CHUNK: Final = 16 * 1024 * 1024
-_LARGEST_TABLE: Final = (
-    1 << 40
-)  # more than any machine has; log.cleaner.dedupe.buffer.size has no limit itself
 
 Secure = Callable[[TopicPartition, int], Awaitable[None]]
-
-
-class _LogGoneError(Exception):
-    """The log is deleted, offline, or has deleted what was being cleaned."""
-
-
-class _GivenUpError(Exception):
-    """The round cannot be finished; the message says why. `damage`: it never can."""
-
-    def __init__(self, failed: Failed) -> None:
-        super().__init__(failed.reason)
-        self.damage = failed.damage
 
 
 class Cleaner:
@@ -172,6 +149,8 @@ class Cleaner:
 
     async def _clean(self, target: Cleanable) -> None:
         """All rounds over one log. Raises nothing about this log."""
+        from leafcuttr.log.cleaner.round import GivenUpError, LogGoneError
+
         log = target.log
         name = log.topic_partition
         with trio.CancelScope() as scope:
@@ -179,9 +158,9 @@ class Cleaner:
             try:
                 await self._rounds(log, target)
                 self._warned.discard(name)
-            except _LogGoneError:
+            except LogGoneError:
                 pass
-            except _GivenUpError as error:
+            except GivenUpError as error:
                 self._give_up(name, str(error), damage=error.damage)
             except ChildEndedError as error:
                 self._give_up(name, str(error), damage=True)
@@ -202,7 +181,10 @@ class Cleaner:
             _log.warning("compacting %s failed, it is tried again: %s", name, reason)
 
     async def _rounds(self, log: Log, target: Cleanable) -> None:
+        from leafcuttr.log.cleaner.round import CleaningRound
+
         name, first_dirty = log.topic_partition, target.first_dirty
+        cleaning = CleaningRound(log, self._logs, self._settings, self._clock, self._pool, self._rate)
         await self._secure(name, target.end)
         child = self._idle.pop() if self._idle else None
         if child is None or not child.running:
@@ -211,8 +193,8 @@ class Cleaner:
         finished = False
         try:
             while first_dirty < target.end:
-                done = await self._round(child, log, first_dirty, target.end)
-                self._still(log, [])
+                done = await cleaning.run(child, first_dirty, target.end)
+                cleaning.check_log()
                 await trio.to_thread.run_sync(self._checkpoint_of(name).put, name, done.end)
                 reach("compaction.checkpoint-written")
                 _log.info(
@@ -232,105 +214,6 @@ class Cleaner:
                 self._idle.append(child)
             else:
                 await child.end()
-
-    async def _round(self, child: CleaningProcess, log: Log, first_dirty: int, end: int) -> Done:
-        segments = tuple(log.segments)
-        self._still(log, [])
-        aborted = await log.off_loop(
-            lambda may_block: log.aborted_transactions(segments[0].base_offset, end, may_block=may_block)
-        )
-        round_ = await trio.to_thread.run_sync(self._plan, log, segments, first_dirty, end, aborted)
-        base = -1
-        try:
-            await child.send("round", _plain(round_))
-            if self._rate() != round_.rate:  # changed since it was planned
-                await child.send("rate", {"rate": self._rate()})
-            reach("compaction.begun")
-            while True:
-                message = await child.receive()
-                match message.pop("type"):
-                    case "cleaned":
-                        cleaned = cleaned_of(message)
-                        bases = {source.base for source in round_.groups[cleaned.group]}
-                        base = min(bases)
-                        await self._take(log, [s for s in segments if s.base_offset in bases], cleaned)
-                        await child.send("go", {})
-                    case "done":
-                        return Done(**message)
-                    case _:
-                        raise _GivenUpError(Failed(**message))
-        except BaseException:
-            if child.running:
-                await child.end()  # it may be writing still
-            _remove_unfinished(log, [group[0].base for group in round_.groups if group[0].base >= base])
-            raise
-
-    def _plan(
-        self,
-        log: Log,
-        segments: tuple[Segment, ...],
-        first_dirty: int,
-        end: int,
-        aborted: list[AbortedTransaction],
-    ) -> Round:
-        """In a worker thread."""
-        settings, config = self._settings, log.config
-        threads = max(settings.int("log.cleaner.threads"), 1)
-        table = min(max(settings.int("log.cleaner.dedupe.buffer.size") / threads, 0.0), _LARGEST_TABLE)
-        load = min(max(settings.float("log.cleaner.io.buffer.load.factor"), 0.0), 1.0)
-        chunk = settings.int("log.cleaner.io.buffer.size") // threads
-        return Round(
-            directory=log.directory_name,
-            groups=groups(segments, end, config.segment_bytes, config.segment_index_bytes),
-            first_dirty=first_dirty,
-            now_ms=self._clock.now_ms(),
-            delete_retention_ms=config.delete_retention_ms,
-            index_interval=config.index_interval_bytes,
-            chunk=min(max(chunk, _SMALLEST_CHUNK), _LARGEST_CHUNK),
-            table_bytes=int(table * load),
-            rate=self._rate(),
-            producers={
-                entry.producer_id: KnownProducer(entry.last_offset, entry.epoch) for entry in log.producers
-            }
-            if log.has_producers
-            else {},
-            aborted=aborted,
-        )
-
-    async def _take(self, log: Log, old: list[Segment], cleaned: Cleaned) -> None:
-        """Put a cleaned segment in the place of `old`. Raises _LogGoneError, OSError."""
-        if not cleaned.changed:
-            return
-        reach("compaction.cleaned")
-        directory, base = log.directory_name, old[0].base_offset
-        self._still(log, old)
-        with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(announce, directory, base)
-            try:
-                self._still(log, old)
-            except _LogGoneError:
-                withdraw(directory, base, SWAP)
-                raise
-            new = Segment(
-                directory,
-                base,
-                pool=self._pool,
-                size=cleaned.size,
-                largest_timestamp=cleaned.largest_timestamp,
-                created_ms=old[0].created_ms,
-            )
-            new.largest_timestamp_offset = cleaned.largest_timestamp_offset
-            exchange(log, old, new)
-            await trio.to_thread.run_sync(sync_directory, log.directory_name)
-
-    def _still(self, log: Log, old: list[Segment]) -> None:
-        """Raises _LogGoneError unless the log serves and `old` are segments of it."""
-        if log.offline is not None or self._logs.get(log.topic_partition) is not log:
-            raise _LogGoneError
-        if old:
-            at = log.segments.index(old[0]) if old[0] in log.segments else -1
-            if at < 0 or log.segments[at : at + len(old)] != old:
-                raise _LogGoneError
 
     # Processes
 
@@ -356,14 +239,3 @@ class Cleaner:
     async def _end_children(self) -> None:
         while self._idle:
             await self._idle.pop().end()
-
-
-def _plain(round_: Round) -> dict[str, object]:
-    return {**round_._asdict(), "producers": {str(key): value for key, value in round_.producers.items()}}
-
-
-def _remove_unfinished(log: Log, bases: Iterable[int]) -> None:
-    """Remove what the process was writing when the round ended early."""
-    with suppress(OSError):
-        for base in bases:
-            withdraw(log.directory_name, base, CLEANED)

@@ -9,12 +9,14 @@ max.compaction.lag.ms. `first_timestamp` may read from the disk: callable in a w
 import itertools
 import os
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from leafcuttr.log.append.rules import LONG_MAX
-from leafcuttr.log.cleaner.job import SourceSegment
 from leafcuttr.log.log import Log
 from leafcuttr.log.segment.segment import MAX_RELATIVE, Segment
+
+if TYPE_CHECKING:
+    from leafcuttr.log.cleaner.job import SourceSegment
 
 
 class Cleanable(NamedTuple):
@@ -87,9 +89,11 @@ _TIME_ENTRY: Final = 12
 
 def groups(
     segments: Sequence[Segment], end: int, segment_bytes: int, index_bytes: int
-) -> list[list[SourceSegment]]:
+) -> "list[list[SourceSegment]]":
     """The segments before the offset `end`, in groups of which each fits into one: by the size of the log, of its
     indexes, and by the range of offsets that an index can name. Blocks on the sizes of the indexes; raises OSError."""
+    from leafcuttr.log.cleaner.job import SourceSegment
+
     found: list[list[SourceSegment]] = []
     size = entries = times = 0
     for segment, after in itertools.pairwise(segments):
