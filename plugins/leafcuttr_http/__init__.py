@@ -62,9 +62,9 @@ def leafcuttr_register_authenticators(broker: "Broker") -> "Iterable[Authenticat
     from leafcuttr_sdk.authentication import AuthenticatorSpec
 
     def make() -> "Authenticator":
-        from leafcuttr_http.password_authenticator import PasswordAuthenticator
+        from leafcuttr_http.password_authenticator import password_authenticator
 
-        return PasswordAuthenticator(broker)
+        return password_authenticator(broker)
 
     summary = "names and passwords in the file of lc.http.proxy.passwords.file"
     return [AuthenticatorSpec("http-passwords", summary, make, ("basic",))]

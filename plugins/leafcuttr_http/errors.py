@@ -25,9 +25,12 @@ CODES: Final[Mapping[int, str]] = {
     413: "The body, or a record in it, is larger than allowed.",
     415: "The body is compressed in a way that the proxy does not read.",
     422: "The body is JSON, but a member is missing, unknown or of the wrong type.",
+    429: "The client is above a quota for longer than `lc.http.proxy.request.timeout.ms`; `Retry-After` says how "
+    "long.",
     503: "Too many connections or streams, too few descriptors or threads, the schema registry is not ready, or the "
     "broker is stopping.",
-    40301: "The topic belongs to a plugin, and nobody else writes to it.",
+    40301: "The client lacks a right, which the message names; or the topic belongs to a plugin, and nobody else "
+    "writes to it.",
     40401: "There is no such topic.",
     40402: "The topic has no such partition.",
     40403: "There is no such consumer.",

@@ -137,8 +137,9 @@ class Front:
                 if key is None:
                     answer, replayed = await make(), False
                 else:
+                    name = topic, f"{exchange.principal} {key}"  # another client's is another one
                     what = hashlib.sha256(f"{partition} {content_type} ".encode() + body).digest()
-                    answer, replayed = await self._answers.once((topic, key), what, make, self._proxy.nursery)
+                    answer, replayed = await self._answers.once(name, what, make, self._proxy.nursery)
         except trio.TooSlowError:
             raise ApiError(
                 50003,

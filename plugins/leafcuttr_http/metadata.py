@@ -23,7 +23,7 @@ def attach(app: QuartTrio, proxy: Proxy) -> None:
 
     @app.get("/topics")
     async def topics() -> Response:
-        return reply(proxy.broker.topics.names())
+        return reply(proxy.acting.topics.names())
 
     @app.get("/topics/<topic>")
     async def one_topic(topic: str) -> Response:
@@ -31,7 +31,7 @@ def attach(app: QuartTrio, proxy: Proxy) -> None:
         return reply(
             {
                 "name": found.name,
-                "configs": dict(proxy.broker.topics.configs(topic)),
+                "configs": dict(proxy.acting.topics.configs(topic)),
                 "partitions": [_partition(proxy, partition) for partition in found.partitions],
             }
         )
@@ -53,7 +53,7 @@ def attach(app: QuartTrio, proxy: Proxy) -> None:
 
 
 def _topic(proxy: Proxy, name: str) -> TopicInfo:
-    found = proxy.broker.topics.get(name)
+    found = proxy.acting.topics.get(name)
     if found is None:
         raise no_topic(name)
     return found

@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from leafcuttr_http.passwords import Hash, nobody, read_passwords
-from leafcuttr_http.settings import PASSWORDS_FILE
-from leafcuttr_sdk.authentication import Authenticated, Credentials, NameAndPassword, Principal, Refused
+from leafcuttr_http.settings import AUTHENTICATORS, PASSWORDS_FILE, PREFIX
+from leafcuttr_sdk.authentication import (
+    Authenticated,
+    Authenticator,
+    Credentials,
+    NameAndPassword,
+    Principal,
+    Refused,
+)
 from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.trouble import Complaints
 
@@ -27,6 +34,21 @@ LOOK_S: Final = 1.0
 _MOST: Final = 10_000
 _AT_ONCE: Final = 2
 """Hashes that are made at the same time: they are what an attacker can make the broker do."""
+
+
+def password_authenticator(broker: "Broker") -> Authenticator:
+    """One for a service. Raises PluginError: as `PasswordAuthenticator`; without a file that is one that knows nobody
+    where nobody has named it."""
+    settings = broker.settings
+    is_default = settings.list(f"{PREFIX}.authenticators") == AUTHENTICATORS
+    if is_default and not settings.optional_text(PASSWORDS_FILE):
+        return _Nobody()
+    return PasswordAuthenticator(broker)
+
+
+class _Nobody:
+    async def authenticate(self, credentials: Credentials) -> None:
+        return None
 
 
 class PasswordAuthenticator:

@@ -51,10 +51,10 @@ async def store(proxy: Proxy, topic: str, records: Records) -> list[Result]:
     results: list[Result] = []
     try:
         if len(rows) <= _PIECE:
-            return await proxy.broker.produce_batch(topic, rows, partitions=partitions)
+            return await proxy.acting.produce_batch(topic, rows, partitions=partitions)
         for start in range(0, len(rows), _PIECE):
             end = start + _PIECE
-            results += await proxy.broker.produce_batch(
+            results += await proxy.acting.produce_batch(
                 topic, rows[start:end], partitions=partitions[start:end]
             )
     except BrokerError as error:
@@ -67,7 +67,7 @@ async def store(proxy: Proxy, topic: str, records: Records) -> list[Result]:
 
 async def check_partition(proxy: Proxy, topic: str, partition: int) -> None:
     """Raises ApiError 40402 for one that the topic has not."""
-    topics = proxy.broker.topics
+    topics = proxy.acting.topics
     count = topics.partition_count(topic)
     if not count:
         try:

@@ -7,17 +7,19 @@ from leafcuttr_http.schemas.shared import Schemas
 from leafcuttr_http.settings import Limits
 
 if TYPE_CHECKING:
+    from leafcuttr_sdk.broker import Broker
     from leafcuttr_sdk.web.serving import Serving
 
 
 class Proxy:
-    """One start of the service.
+    """One start of the service. What clients want is done by `acting`; `broker` is the plugin's own.
 
     `nursery`, `closing` and `tell` are those of `leafcuttr_sdk.web.serving.Serving`; `ways` are those of its
     authentication.
     """
 
     def __init__(self, serving: "Serving", limits: Limits) -> None:
+        self.serving: Final = serving
         self.broker: Final = serving.broker
         self.limits: Final = limits
         self.ways: Final = serving.authentication.ways
@@ -25,7 +27,22 @@ class Proxy:
         self.closing: Final = serving.closing
         self.tell: Final = serving.tell
         self.schemas: Final = Schemas(serving.broker)
+        self.schemas.check_subject = self._check_subject
         self.streams = 0
+
+    @property
+    def acting(self) -> "Broker":
+        """The broker, for the client whose request this task serves."""
+        return self.serving.acting
+
+    def _check_subject(self, subject: str, adds: bool) -> None:
+        if not self.broker.security.authorizes:
+            return
+        from leafcuttr_sdk.security import Operation, ResourceType
+
+        name, kind = f"subject/{subject}", ResourceType.TOPIC
+        if adds or not self.serving.allowed(Operation.READ, kind, name, quietly=True):
+            self.serving.check(Operation.WRITE, kind, name)
 
     def open_stream(self) -> "_Stream":
         """A context for an event stream or a WebSocket. Raises ApiError 503 where there are too many."""

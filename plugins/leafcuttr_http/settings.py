@@ -14,6 +14,8 @@ PREFIX: Final = "lc.http.proxy"
 PORT: Final = 8080
 PASSWORDS_FILE: Final = f"{PREFIX}.passwords.file"
 AUTHENTICATOR: Final = "http-passwords"
+AUTHENTICATORS: Final = (AUTHENTICATOR, "broker")
+"""The default: the names in the file, then the users of the broker."""
 
 _HELP: Final = {
     "max.connections": "How many connections the proxy keeps at a time. One more is answered with 503 and closed.",
@@ -118,7 +120,7 @@ def settings() -> Iterator[Setting]:
     for setting in web_settings(PREFIX, PORT):
         name = setting.name.removeprefix(f"{PREFIX}.")
         if name == "authenticators":
-            setting = setting._replace(default=(AUTHENTICATOR,))
+            setting = setting._replace(default=AUTHENTICATORS)
         yield setting._replace(help=_HELP.get(name, setting.help))
     yield from _OWN[1:]
 

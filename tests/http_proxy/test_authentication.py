@@ -299,7 +299,10 @@ async def test_only_the_authenticators_that_are_named_are_asked(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"auth": "basic"}, "lc.http.proxy.passwords.file is not set"),
+        (
+            {"auth": "basic", "authenticators": "http-passwords"},
+            "lc.http.proxy.passwords.file is not set",
+        ),
         ({"auth": "basic", "passwords.file": "/nowhere"}, "/nowhere cannot be read: No such file"),
         (
             {"auth": "bearer"},
@@ -307,7 +310,7 @@ async def test_only_the_authenticators_that_are_named_are_asked(tmp_path: Path, 
         ),
         (
             {"auth": "basic", "authenticators": "ldap"},
-            "names 'ldap', which no plugin brings that is on; there is http-",
+            "names 'ldap', which no plugin brings that is on; there is broker, http-",
         ),
         ({"auth": "mtls"}, "lc.http.proxy.auth offers mtls, but lc.http.proxy.ssl.client.auth is none"),
         ({"auth": "kerberos"}, "'kerberos' is none of none, basic, bearer, mtls"),

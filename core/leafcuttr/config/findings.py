@@ -24,6 +24,8 @@ _BUNDLED: Final = {
 }
 _THIRD_PARTY: Final = "lc.plugin."
 _ENABLING: Final = ("lc.mqtt.broker.enable", "lc.schema.registry.enable", "lc.http.proxy.enable")
+_AS_THE_BROKER: Final = ("lc.mqtt.broker.enable", "lc.schema.registry.enable")
+"""Services whose clients have no rights of their own."""
 _REPLICATION_FACTORS: Final = (
     "default.replication.factor",
     "offsets.topic.replication.factor",
@@ -145,7 +147,7 @@ def warnings(settings: Settings) -> Iterator[ConfigFinding]:
 def _around_the_authorizer(settings: Settings) -> Iterator[ConfigFinding]:
     if not settings.text("authorizer.class.name"):
         return
-    for key in _ENABLING:
+    for key in _AS_THE_BROKER:
         if settings.catalog.broker_setting(key) is not None and settings.bool(key):
             where = settings.where(key)
             line = f"{key}=true ({where}): what its clients do is done as the broker, whatever the ACLs are"

@@ -22,6 +22,7 @@ from leafcuttr_sdk import TopicPartition
 from leafcuttr_sdk.consumer import Consumer
 from leafcuttr_sdk.errors import BrokerError
 from leafcuttr_sdk.groups import CommittedOffset
+from leafcuttr_sdk.principals import ANONYMOUS
 from leafcuttr_sdk.records import StoredRecord
 from leafcuttr_sdk.schemas import SchemaProviderError
 
@@ -55,6 +56,8 @@ class Instance:
         self.config: Final = config
         self.ended: Final = trio.Event()
         self.deleted = False
+        self.owner = ANONYMOUS
+        """Whose it is: to others it is not there."""
         self.requests = 0
         """How many are under way: meanwhile it is not idle."""
         self.used_at = trio.current_time()

@@ -50,6 +50,7 @@ class Registry:
             self._proxy.nursery.start_soon(self._run)
         self._instances[key] = None  # no other request takes the name meanwhile
         instance = Instance(group, name, config, self._proxy.broker.logger, self._proxy.schemas)
+        instance.owner = self._proxy.serving.principal
         try:
             await self._proxy.nursery.start(self._keep, instance)
         finally:
@@ -60,9 +61,7 @@ class Registry:
     @contextmanager
     def use(self, group: str, name: str) -> Iterator[Instance]:
         """For the time of a request. Raises ApiError 40403."""
-        instance = self._instances.get((group, name))
-        if instance is None:
-            raise no_consumer(group, name)
+        instance = self._own(group, name)
         instance.requests += 1
         try:
             yield instance
@@ -72,16 +71,24 @@ class Registry:
 
     def delete(self, group: str, name: str) -> None:
         """Raises ApiError 40403."""
-        instance = self._instances.pop((group, name), None)
-        if instance is None:
+        self._remove(self._own(group, name))
+
+    def _own(self, group: str, name: str) -> Instance:
+        """One that the client of this request has made. Raises ApiError 40403."""
+        instance = self._instances.get((group, name))
+        if instance is None or instance.owner != self._proxy.serving.principal:
             raise no_consumer(group, name)
+        return instance
+
+    def _remove(self, instance: Instance) -> None:
+        del self._instances[instance.group, instance.name]
         instance.end(deleted=True)
         self._tell()
 
     async def _keep(self, instance: Instance, *, task_status: trio.TaskStatus[None]) -> None:
         """The life of one instance."""
         key, config = (instance.group, instance.name), instance.config
-        broker, idle_ms = self._proxy.broker, round(self._proxy.limits.consumer_idle_s * 1000)
+        broker, idle_ms = self._proxy.acting, round(self._proxy.limits.consumer_idle_s * 1000)
         try:
             async with broker.consumer(
                 instance.group,
@@ -123,7 +130,7 @@ class Registry:
                         "consumer %s of group %s was not used for %g s: it is gone",
                         instance.name, instance.group, idle_s,
                     )  # fmt: skip
-                    self.delete(instance.group, instance.name)
+                    self._remove(instance)
                 else:
                     soonest = min(soonest, until)
             self._came = trio.Event()

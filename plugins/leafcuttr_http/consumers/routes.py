@@ -239,7 +239,7 @@ def _check_assigned(instance: Instance, partitions: Iterable[TopicPartition]) ->
 
 def _check_partitions(proxy: Proxy, partitions: list[TopicPartition]) -> None:
     for topic, partition in partitions:
-        if partition >= proxy.broker.topics.partition_count(topic):
+        if partition >= proxy.acting.topics.partition_count(topic):
             raise no_partition(topic, partition)
 
 

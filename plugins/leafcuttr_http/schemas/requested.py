@@ -86,10 +86,11 @@ async def _by_text(
         key = subject, type, hashlib.sha256(text.encode()).digest()
     except UnicodeEncodeError:
         raise ApiError(42205, f"{part}_schema has half of a surrogate pair, which is no character.") from None
+    schemas.check_subject(subject, False)
     known = schemas.registered.get(key)
     if known is not None and provider.belongs(known, subject):
         return known
-    found = await _registered(provider, subject, type, part, text)
+    found = await _registered(schemas, provider, subject, type, part, text)
     schemas.registered[key] = found.id
     if len(schemas.registered) > _REMEMBERED:
         schemas.registered.popitem(last=False)
@@ -97,13 +98,14 @@ async def _by_text(
 
 
 async def _registered(
-    provider: "SchemaProvider", subject: str, type: str, part: Part, text: str
+    schemas: Schemas, provider: "SchemaProvider", subject: str, type: str, part: Part, text: str
 ) -> "RegisteredSchema":
     try:
         try:
             # First looked up: a registry that takes no schemas at present still knows those that it has.
             return (await provider.find(subject, type, text)).schema
         except SchemaNotFoundError:
+            schemas.check_subject(subject, True)
             return await provider.register(subject, type, text)
     except SchemaError as error:
         line = f", line {error.line}" if error.line is not None else ""

@@ -23,7 +23,9 @@ async def subscribe(streams: Streams, name: str, query: Query) -> "tuple[Subscri
     """A stream, and what it has to say before anything else. Raises ApiError."""
     if query.format in TYPES:
         open_registry(streams.broker, 422, f"'format' has to be json or binary: {query.format!r}")
-    topic = streams.broker.topics.get(name)
+    acting = streams.proxy.acting
+    streams.check(name)
+    topic = acting.topics.get(name)
     if topic is None:
         raise no_topic(name)
     notices: list[Notice] = []
@@ -37,13 +39,13 @@ async def subscribe(streams: Streams, name: str, query: Query) -> "tuple[Subscri
                 )
         elif query.last is not None:
             notices.append(notice("reset", message=f"topic {name!r} was deleted and made again"))
-            offsets = await _by_time(streams.broker, topic, EARLIEST)
+            offsets = await _by_time(acting, topic, EARLIEST)
         elif query.offset is not None:
             offsets = [min(query.offset, each.high_watermark) for each in topic.partitions]
         elif query.offsets is not None:
             offsets = _given(topic, query.offsets)
         else:
-            offsets = await _by_time(streams.broker, topic, query.time)
+            offsets = await _by_time(acting, topic, query.time)
     except BrokerError as error:
         raise of_topic(error, name) from error
     start = Positions(tag_of(topic.topic_id), offsets)

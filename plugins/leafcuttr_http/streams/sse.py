@@ -49,8 +49,13 @@ async def serve(streams: "Streams", exchange: "Exchange", topic: str) -> None:
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_left, exchange.receive, scope)
+                last = b""
                 try:
-                    last = await _write(streams, subscription, exchange)
+                    with streams.while_allowed(topic) as allowed:
+                        last = await _write(streams, subscription, exchange)
+                    if allowed.cancelled_caught:
+                        end = notice("end", reason="denied", message=f"{topic} may not be read any more")
+                        last = Chunk([], subscription.positions, (end,)).sse
                 finally:
                     subscription.close()
                 await _send(exchange, last)
@@ -69,6 +74,7 @@ async def _write(streams: "Streams", subscription: "Subscription", exchange: "Ex
             else:
                 await _send(exchange, chunk.sse)
                 streams.events.add(len(chunk.events), "sse")
+                await streams.proxy.serving.sent(len(chunk.sse))
     except GoneError:
         end = notice("end", reason="deleted", message="the topic was deleted")
     except StoppingError:

@@ -1,7 +1,7 @@
 """What all streams of one start of the proxy share: hubs, limits, the stop. It knows no single stream."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -45,6 +45,25 @@ class Streams:
                 yield
             finally:
                 self._open.set(self.proxy.streams - 1)
+
+    def check(self, topic: str) -> None:
+        """Raises AuthorizationFailed: the client of this request may not read the topic."""
+        if self.broker.security.authorizes:
+            from leafcuttr_sdk.security import Operation, ResourceType
+
+            self.proxy.serving.check(Operation.READ, ResourceType.TOPIC, topic)
+
+    def while_allowed(self, topic: str) -> "AbstractContextManager[trio.CancelScope]":
+        """A block that is cancelled when the client of this request may not read the topic any more."""
+        serving = self.proxy.serving
+        if not serving.broker.security.authorizes:
+            return nullcontext(trio.CancelScope())
+        from leafcuttr_sdk.security import Operation, ResourceType
+
+        security, principal, host = serving.broker.security, serving.principal, serving.host
+        return serving.while_holds(
+            lambda: security.allowed(principal, Operation.READ, ResourceType.TOPIC, topic, host=host)
+        )
 
     def known_hub(self, key: Key) -> Hub | None:
         """The one of this topic in this format, if there is one."""

@@ -54,6 +54,10 @@ class Subscription:
         self._joined_at: list[int] = []
 
     @property
+    def topic(self) -> str:
+        return self._key[0]
+
+    @property
     def positions(self) -> Positions:
         return self._reader.positions
 

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from leafcuttr_http.errors import ApiError
+from leafcuttr_http.errors import ApiError, of_broker
 from leafcuttr_http.streams.beginning import subscribe
 from leafcuttr_http.streams.events import Chunk, Event, Notice
 from leafcuttr_http.streams.query import MOST_CREDITS, read
 from leafcuttr_http.streams.reader import GoneError
 from leafcuttr_http.streams.subscription import StoppingError
+from leafcuttr_sdk.errors import BrokerError
 from leafcuttr_sdk.web.websockets import check_origin, refuse_websocket, without_compression
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ async def serve(
                 subscription.close()
     except ApiError as error:
         await refuse_websocket(send, error)
+    except BrokerError as error:
+        await refuse_websocket(send, of_broker(error))
 
 
 async def _run(
@@ -129,7 +132,10 @@ async def _run(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(listen, scope)
             try:
-                await _write(streams, subscription, notices, credits, send)
+                with streams.while_allowed(subscription.topic) as allowed:
+                    await _write(streams, subscription, notices, credits, send)
+                if allowed.cancelled_caught:
+                    closing = _Closing(Close.POLICY, f"{subscription.topic} may not be read any more")
             except GoneError:
                 closing = _Closing(Close.TOPIC_GONE, "the topic was deleted")
             except StoppingError:
@@ -160,6 +166,7 @@ async def _write(
             for count, text in _messages(chunk):
                 await send({"type": "websocket.send", "text": text})
                 streams.events.add(count, "websocket")
+                await streams.proxy.serving.sent(len(text))
             continue
         while events:
             count = await credits.some(heartbeat_s)
@@ -170,8 +177,10 @@ async def _write(
                 continue
             some = events[: _fitting(events, count)]
             events = events[len(some) :]
-            await send({"type": "websocket.send", "text": _records(some)})
+            text = _records(some)
+            await send({"type": "websocket.send", "text": text})
             streams.events.add(len(some), "websocket")
+            await streams.proxy.serving.sent(len(text))
             credits.spend(len(some))
             at = some[-1].id
 

@@ -5,7 +5,7 @@ A body is `{"error_code": 404, "message": "There is no row 'a'."}`.
 
 from typing import Final
 
-from leafcuttr_sdk.errors import BrokerError, ErrorCode
+from leafcuttr_sdk.errors import AuthorizationFailed, BrokerError, ErrorCode
 
 
 class ApiError(Exception):
@@ -60,5 +60,7 @@ def describe(error: BrokerError) -> str:
 
 
 def of_broker(error: BrokerError) -> ApiError:
-    """The answer where the broker has refused, with a code of `code_of`."""
+    """The answer where the broker has refused, with a code of `code_of`; 40301 where the client lacks a right."""
+    if isinstance(error, AuthorizationFailed):
+        return ApiError(40301, str(error) or error.code.name)
     return ApiError(code_of(error), describe(error))

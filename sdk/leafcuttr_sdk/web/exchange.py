@@ -2,9 +2,12 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
+from math import ceil
 from time import perf_counter
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import parse_qs
+
+import trio
 
 from leafcuttr_sdk.authentication import ANONYMOUS
 from leafcuttr_sdk.web.asgi import Message, RawHeaders, Receive, Scope, Send
@@ -12,6 +15,9 @@ from leafcuttr_sdk.web.bodies import Body
 from leafcuttr_sdk.web.errors import ApiError
 from leafcuttr_sdk.web.negotiation import JSON, choose
 from leafcuttr_sdk.web.serving import Serving
+
+if TYPE_CHECKING:
+    from leafcuttr_sdk.security import ClientQuota
 
 # A rest of a body up to this size is read before an early answer, so that the connection can go on.
 _READ_ANYWAY: Final = 64 * 1024
@@ -45,6 +51,21 @@ class Exchange:
         """Headers of every answer to this request."""
         self.body: Body | None = None
         """None until it is first read."""
+        self._quota: ClientQuota | None = None
+
+    async def begin(self) -> None:
+        """Before the request is handled: a client above its quota waits. Raises ApiError 429 where it would for too
+        long."""
+        self._quota = self.serving.quota
+        if self._quota is None:
+            return
+        wait_s = self._quota.wait_s()
+        if wait_s > self.serving.limits.request_s:
+            raise ApiError(
+                429, f"The quota is used up for {wait_s:.0f} s.", (("retry-after", str(ceil(wait_s))),)
+            )
+        if wait_s > 0:
+            await trio.sleep(wait_s)
 
     @property
     def path(self) -> str:
@@ -112,6 +133,8 @@ class Exchange:
     async def send(self, message: Message) -> None:
         """Sends a part of the answer; the first one gets the headers of every answer."""
         if message["type"] == "http.response.start":
+            if self._quota is not None and message["status"] < 400:
+                await trio.sleep(min(self._quota.wait_s(), self.serving.limits.request_s))
             self.status = message["status"]
             if self.extra:
                 message = {**message, "headers": [*message.get("headers", ()), *self.extra]}

@@ -7,9 +7,7 @@ from time import perf_counter
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
-import trio
-
-from leafcuttr_sdk.authentication import Authenticated
+from leafcuttr_sdk.authentication import ANONYMOUS, Authenticated
 from leafcuttr_sdk.errors import BrokerError
 from leafcuttr_sdk.web.asgi import Receive, Scope, Send
 from leafcuttr_sdk.web.bodies import Gone
@@ -18,7 +16,7 @@ from leafcuttr_sdk.web.cors import Cors, CorsHeaders
 from leafcuttr_sdk.web.errors import ApiError, of_broker
 from leafcuttr_sdk.web.exchange import Exchange
 from leafcuttr_sdk.web.pieces import in_pieces
-from leafcuttr_sdk.web.serving import Serving
+from leafcuttr_sdk.web.serving import Serving, peer
 from leafcuttr_sdk.web.websockets import refuse_websocket
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
@@ -76,6 +74,7 @@ class Front:
         if scope["type"] == "websocket":
             await self._websocket(scope, receive, send)
             return
+        peer.set(scope["client"])
         exchange = self._exchange(scope, receive, send, self._serving)
         try:
             _check_framing(exchange)
@@ -83,6 +82,7 @@ class Front:
                 await exchange.answer(204, b"")
                 return
             if self._clients is None:
+                await exchange.begin()
                 await self._handle(exchange)
             else:
                 await self._handle_for_client(self._clients, exchange)
@@ -111,7 +111,8 @@ class Front:
     async def _handle_for_client(self, clients: Clients, exchange: Exchange) -> None:
         client = await clients.identify(exchange.scope)
         exchange.principal = client.principal
-        with self._until_expiry(client) as time:
+        with self._serving.while_logged_in(client) as time:
+            await exchange.begin()
             await self._handle(exchange)
         if time.cancelled_caught:
             if not exchange.status:
@@ -119,26 +120,20 @@ class Front:
             # What has begun cannot become an error: the connection ends.
             exchange.scope["state"]["connection"].cut()
 
-    def _until_expiry(self, client: Authenticated) -> trio.CancelScope:
-        """Streams end when the time of their principals does."""
-        if client.expires_ms is None:
-            return trio.CancelScope()
-        left_ms = client.expires_ms - self._serving.broker.clock.now_ms()
-        return trio.CancelScope(deadline=trio.current_time() + left_ms / 1000)
-
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         serve = self._application.websocket
-        time = trio.CancelScope()
+        peer.set(scope["client"])
+        client = Authenticated(ANONYMOUS)
         try:
             if self._clients is not None:
-                time = self._until_expiry(await self._clients.identify(scope))
+                client = await self._clients.identify(scope)
             if serve is None:
                 raise ApiError(404, f"There is no WebSocket at {scope['path']}.")
         except ApiError as error:
             await receive()
             await refuse_websocket(send, error)
             return
-        with time:
+        with self._serving.while_logged_in(client) as time:
             await serve(scope, receive, send)
         if time.cancelled_caught:
             scope["state"]["connection"].cut()

@@ -79,14 +79,17 @@ class HttpServer:
                 app = ASGIWrapper(
                     cast("ASGIFramework", Front(serving, make(serving), self._name, self._title))
                 )
-                await self._broker.serve(
-                    self._prefix,
-                    partial(self._serve, app, _config(self._broker.logger)),
-                    authenticates=self._authentication.required,
-                    alpn_protocols=_PROTOCOLS,
-                    refusal=_BUSY,
-                    task_status=_Started(self, task_status),
-                )
+                try:
+                    await self._broker.serve(
+                        self._prefix,
+                        partial(self._serve, app, _config(self._broker.logger)),
+                        authenticates=self._authentication.required,
+                        alpn_protocols=_PROTOCOLS,
+                        refusal=_BUSY,
+                        task_status=_Started(self, task_status),
+                    )
+                finally:
+                    serving.end()
             finally:
                 kept.ended.set()
 

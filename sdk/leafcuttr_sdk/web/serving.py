@@ -1,17 +1,26 @@
 """What the handlers of an HTTP service share: the broker, the limits, the life of the service, its failures."""
 
 import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 import trio
 
+from leafcuttr_sdk.principals import ANONYMOUS, Principal, current_principal
 from leafcuttr_sdk.trouble import Complaints, exhausted
 from leafcuttr_sdk.web.bodies import BodyMemory
 from leafcuttr_sdk.web.settings import WebLimits
 
 if TYPE_CHECKING:
-    from leafcuttr_sdk.authentication import Authentication
+    from leafcuttr_sdk.authentication import Authenticated, Authentication
     from leafcuttr_sdk.broker import Broker
+    from leafcuttr_sdk.security import ClientQuota, Operation, ResourceType
+
+_LOCALHOST: Final = "127.0.0.1"
+peer: Final[ContextVar[tuple[str, int] | None]] = ContextVar("leafcuttr_web_peer", default=None)
+"""The address of the client whose request this task serves; None: it came through a Unix socket."""
 
 
 class Failures:
@@ -55,3 +64,84 @@ class Serving:
         self.closing: Final = closing
         self.memory: Final = BodyMemory(limits)
         self.tell: Final = Failures(broker.logger)
+        self._holding: dict[trio.CancelScope, Callable[[], bool]] = {}
+        self._end_following: Callable[[], None] | None = None
+
+    # --- the client whose request this task serves ------------------------------------------------------
+
+    @property
+    def principal(self) -> Principal:
+        """`User:ANONYMOUS` for one that has not logged in."""
+        return current_principal() or ANONYMOUS
+
+    @property
+    def host(self) -> str:
+        """The client's IP address."""
+        found = peer.get()
+        return _LOCALHOST if found is None else found[0]
+
+    @property
+    def acting(self) -> "Broker":
+        """The broker, for this client: `Security.acting_for`."""
+        return self.broker.security.acting_for(self.principal, host=self.host)
+
+    def allowed(
+        self, operation: "Operation", resource_type: "ResourceType", name: str, *, quietly: bool = False
+    ) -> bool:
+        """`Security.allowed` for this client."""
+        return self.broker.security.allowed(
+            self.principal, operation, resource_type, name, host=self.host, quietly=quietly
+        )
+
+    def check(self, operation: "Operation", resource_type: "ResourceType", name: str) -> None:
+        """Raise AuthorizationFailed if this client is not `allowed`; it is answered with 403."""
+        self.broker.security.check(self.principal, operation, resource_type, name, host=self.host)
+
+    @property
+    def quota(self) -> "ClientQuota | None":
+        """What holds for this client; None: no quota does."""
+        return self.broker.security.quota(self.principal)
+
+    async def sent(self, size: int) -> None:
+        """So many bytes of records were sent to this client, by other means than `acting`: wait for as long as its
+        quota wants."""
+        quota = self.quota
+        if quota is not None:
+            quota.consumed(size)
+            await trio.sleep(quota.wait_s())
+
+    # --- what ends with a log-in, or with a right -------------------------------------------------------
+
+    @contextmanager
+    def while_holds(self, holds: Callable[[], bool]) -> Iterator[trio.CancelScope]:
+        """A block that is cancelled once `holds` says no; it is called after each change of users and rights."""
+        if self._end_following is None:
+            self._end_following = self.broker.security.on_change(self._look)
+        with trio.CancelScope() as scope:
+            self._holding[scope] = holds
+            try:
+                if not holds():
+                    scope.cancel()
+                yield scope
+            finally:
+                del self._holding[scope]
+
+    @contextmanager
+    def while_logged_in(self, client: "Authenticated") -> Iterator[trio.CancelScope]:
+        """A block that is cancelled when what the client has shown does not hold any more."""
+        with self.while_holds(client.still_holds) if client.still_holds else trio.CancelScope() as scope:
+            if client.expires_ms is not None:
+                left_ms = client.expires_ms - self.broker.clock.now_ms()
+                scope.deadline = trio.current_time() + left_ms / 1000
+            yield scope
+
+    def _look(self) -> None:
+        for scope, holds in list(self._holding.items()):
+            if not holds():
+                scope.cancel()
+
+    def end(self) -> None:
+        """The service ends."""
+        if self._end_following is not None:
+            self._end_following()
+            self._end_following = None

@@ -67,7 +67,8 @@ def _without_authorizer(site: Site, acls: Sequence[Acl], supers: Sequence[str]) 
 def _clients(site: Site, users: Iterable[str]) -> _Clients:
     from leafcuttr.net.listener_tls import tls_files
     from leafcuttr.net.tls_files import TlsError
-    from leafcuttr.server.login.logins import OAUTHBEARER, mechanisms_of, named_users
+    from leafcuttr.server.login.logins import OAUTHBEARER, mechanisms_of
+    from leafcuttr.state.security.named_users import named_users
 
     settings, names, others, anonymous = site.settings, set[str](), False, False
     for listener in site.listeners:

@@ -1,0 +1,315 @@
+"""The proxy for the broker's users: their rights and quotas over HTTP, and what ends with a log-in or a right."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import httpx_sse
+import pytest
+import trio
+from trio_websocket import ConnectionClosed, open_websocket_url
+
+from leafcuttr.state.security.acl import (
+    Acl,
+    AclFilter,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourceType,
+)
+from leafcuttr.state.security.credentials import ScramMechanism
+from leafcuttr.state.security.scram import new_credential
+from leafcuttr.state.security.users import CredentialDeletion, CredentialUpsertion
+from support.http_proxy import Running, running
+from support.token_issuer import Issuer
+from support.waiting import within
+
+STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+SHA256 = ScramMechanism.SCRAM_SHA_256
+ALICE, BOB = ("alice", "tea"), ("bob", "milk")
+RECORDS = {"records": [{"value": "v"}]}
+V2 = {"content-type": "application/vnd.kafka.v2+json"}
+
+
+async def user(proxy: Running, name: str, password: str) -> None:
+    credential = new_credential(SHA256, password.encode(), 4096)
+    await proxy.core.users.alter([CredentialUpsertion(name, SHA256, credential)], [])
+
+
+async def grant(proxy: Running, *rights: str, principal: str = "User:alice") -> None:
+    """Each as `READ TOPIC t`."""
+    authorizer = proxy.core.authorizer
+    assert authorizer is not None and authorizer.acls is not None
+    await authorizer.acls.create(
+        [
+            Acl(
+                ResourceType[kind],
+                name,
+                PatternType.LITERAL,
+                principal,
+                "*",
+                AclOperation[operation],
+                AclPermission.ALLOW,
+            )
+            for operation, kind, name in map(str.split, rights)
+        ]
+    )
+
+
+async def revoke(proxy: Running) -> None:
+    authorizer = proxy.core.authorizer
+    assert authorizer is not None and authorizer.acls is not None
+    await authorizer.acls.delete([AclFilter()])
+
+
+@asynccontextmanager
+async def secured(tmp_path: Path, auth: str = "basic", **broker: str | int) -> AsyncIterator[Running]:
+    given: dict[str, str | int] = {"authorizer.class.name": STANDARD, **broker}
+    async with running(tmp_path / "data", {"auth": auth}, broker=given) as proxy:
+        await user(proxy, *ALICE)
+        await user(proxy, *BOB)
+        await proxy.broker.topics.create("t", partitions=1)
+        yield proxy
+
+
+def refused(answer: httpx.Response, words: str) -> None:
+    assert answer.status_code == 403, answer.text
+    assert answer.json() == {"error_code": 40301, "message": words}
+
+
+async def test_users_of_the_broker_and_what_they_lack(tmp_path: Path) -> None:
+    async with secured(tmp_path) as proxy, proxy.client(auth=ALICE) as client:
+        assert (await client.get("/topics", auth=("alice", "wrong"))).status_code == 401
+        anonymous = httpx.AsyncClient(base_url=proxy.url)
+        unknown = await anonymous.get("/topics")
+        assert unknown.status_code == 401
+        assert unknown.headers["www-authenticate"] == 'Basic realm="leafcuttr", charset="UTF-8"'
+        await anonymous.aclose()
+        refused(await client.post("/topics/t", json=RECORDS), "User:alice may not WRITE topic t")
+        refused(await client.get("/topics/t"), "User:alice may not DESCRIBE topic t")
+        refused(await client.get("/topics/nowhere"), "User:alice may not DESCRIBE topic nowhere")
+        refused(await client.get("/topics/t/partitions/0/offsets"), "User:alice may not DESCRIBE topic t")
+        refused(await client.get("/topics/t/stream"), "User:alice may not READ topic t")
+        assert (await client.get("/topics")).json() == []
+        await grant(proxy, "WRITE TOPIC t", "WRITE TOPIC new")
+        assert (await client.post("/topics/t", json=RECORDS)).status_code == 200
+        refused(await client.post("/topics/new", json=RECORDS), "User:alice may not CREATE topic new")
+        refused(
+            await client.post("/topics/new/partitions/0", json=RECORDS), "User:alice may not CREATE topic new"
+        )
+        assert (await client.get("/topics")).json() == ["t"]
+        refused(await client.get("/topics/t"), "User:alice may not DESCRIBE_CONFIGS topic t")
+        assert (await client.get("/topics/t/partitions")).status_code == 200
+        assert (await client.get("/topics", auth=BOB)).json() == []
+        assert await proxy.records("t") == [(None, b'"v"')]
+
+
+async def test_a_bulk_upload_needs_the_right_too(tmp_path: Path) -> None:
+    async with secured(tmp_path) as proxy, proxy.client(auth=ALICE) as client:
+        lines, head = b'{"value": 1}\n', {"content-type": "application/x-ndjson"}
+        refused(
+            await client.post("/topics/t", content=lines, headers=head), "User:alice may not WRITE topic t"
+        )
+        await grant(proxy, "WRITE TOPIC t")
+        assert (await client.post("/topics/t", content=lines, headers=head)).status_code == 200
+
+
+async def test_without_a_log_in_a_client_is_anonymous(tmp_path: Path) -> None:
+    async with secured(tmp_path, "none") as proxy, proxy.client() as client:
+        refused(await client.post("/topics/t", json=RECORDS), "User:ANONYMOUS may not WRITE topic t")
+        refused(await client.get("/topics/t/stream"), "User:ANONYMOUS may not READ topic t")
+        await grant(proxy, "WRITE TOPIC t", principal="User:ANONYMOUS")
+        assert (await client.post("/topics/t", json=RECORDS)).status_code == 200
+
+
+async def test_with_none_and_basic_each_client_is_itself(tmp_path: Path) -> None:
+    async with secured(tmp_path, "none,basic") as proxy, proxy.client() as client:
+        await grant(proxy, "WRITE TOPIC t")
+        assert (await client.post("/topics/t", json=RECORDS, auth=ALICE)).status_code == 200
+        refused(await client.post("/topics/t", json=RECORDS), "User:ANONYMOUS may not WRITE topic t")
+
+
+async def test_a_kept_answer_is_for_its_client_only(tmp_path: Path) -> None:
+    async with secured(tmp_path) as proxy, proxy.client(headers={"idempotency-key": "k"}) as client:
+        await grant(proxy, "WRITE TOPIC t")
+        assert (await client.post("/topics/t", json=RECORDS, auth=ALICE)).status_code == 200
+        again = await client.post("/topics/t", json=RECORDS, auth=ALICE)
+        assert again.headers["idempotent-replayed"] == "true"
+        refused(await client.post("/topics/t", json=RECORDS, auth=BOB), "User:bob may not WRITE topic t")
+
+
+async def test_consumers(tmp_path: Path) -> None:
+    async with secured(tmp_path) as proxy, proxy.client(auth=ALICE, headers=V2) as client:
+        new = {"name": "c", "format": "json", "auto.offset.reset": "earliest"}
+        refused(await client.post("/consumers/g", json=new), "User:alice may not READ group g")
+        await grant(proxy, "READ GROUP g", "WRITE TOPIC t")
+        await client.post("/topics/t", json=RECORDS, headers={"content-type": "application/json"})
+        assert (await client.post("/consumers/g", json=new)).status_code == 200
+        one = "/consumers/g/instances/c"
+        await client.post(f"{one}/subscription", json={"topics": ["t"]})
+        accept = {"accept": "application/vnd.kafka.json.v2+json"}
+        with within(30, "the assignment"):
+            while (answer := await client.get(f"{one}/records?timeout=1000", headers=accept)).json() == []:
+                pass
+        refused(answer, "User:alice may not READ topic t")
+        await grant(proxy, "READ TOPIC t")
+        found: list[Any] = []
+        with within(30, "a record"):
+            while not found:
+                found = (await client.get(f"{one}/records?timeout=1000", headers=accept)).json()
+        assert found[0]["value"] == "v"
+        # Another client has no such consumer.
+        await grant(proxy, "READ GROUP g", "READ TOPIC t", principal="User:bob")
+        for method, path in (("GET", f"{one}/records"), ("GET", f"{one}/subscription"), ("DELETE", one)):
+            other = await client.request(method, path, headers=accept, auth=BOB)
+            assert (other.status_code, other.json()["error_code"]) == (404, 40403)
+        assert (await client.post(f"{one}/offsets", json={})).status_code == 200
+        await revoke(proxy)
+        refused(await client.get(f"{one}/records", headers=accept), "User:alice may not READ group g")
+        assert (await client.delete(one)).status_code == 204
+
+
+@asynccontextmanager
+async def streaming(proxy: Running) -> AsyncIterator[Any]:
+    async with (
+        proxy.client(auth=ALICE) as client,
+        httpx_sse.aconnect_sse(client, "GET", "/topics/t/stream?from=earliest") as source,
+    ):
+        events = source.aiter_sse()
+        async for event in events:
+            if event.event == "message" and event.data:
+                break
+        yield events
+
+
+@pytest.mark.parametrize("how", ["deleted", "changed"])
+async def test_a_stream_ends_with_its_log_in(tmp_path: Path, how: str) -> None:
+    async with secured(tmp_path) as proxy:
+        await grant(proxy, "READ TOPIC t")
+        await proxy.broker.produce("t", b'"v"')
+        with within(60, "the end of the stream"):
+            async with streaming(proxy) as events:
+                if how == "deleted":
+                    await proxy.core.users.alter([], [CredentialDeletion("alice", SHA256)])
+                else:
+                    await user(proxy, "alice", "coffee")
+                with pytest.raises(httpx.RemoteProtocolError):
+                    await anext(events)
+
+
+async def test_a_stream_goes_on_while_others_change(tmp_path: Path) -> None:
+    async with secured(tmp_path) as proxy:
+        await grant(proxy, "READ TOPIC t")
+        await proxy.broker.produce("t", b'"v"')
+        with within(60, "the next record"):
+            async with streaming(proxy) as events:
+                await user(proxy, "bob", "coffee")
+                await grant(proxy, "WRITE TOPIC t")
+                await trio.testing.wait_all_tasks_blocked(0.01)
+                await proxy.broker.produce("t", b'"w"')
+                async for event in events:
+                    if event.event == "message" and event.data:
+                        break
+                assert json.loads(event.data)["value"] == "w"
+
+
+async def test_a_stream_ends_with_its_right(tmp_path: Path) -> None:
+    async with secured(tmp_path) as proxy:
+        await grant(proxy, "READ TOPIC t")
+        await proxy.broker.produce("t", b'"v"')
+        with within(60, "the end of the stream"):
+            async with streaming(proxy) as events:
+                await revoke(proxy)
+                last = [event async for event in events][-1]
+                assert last.event == "end"
+                assert json.loads(last.data) == {"reason": "denied", "message": "t may not be read any more"}
+
+
+async def test_a_websocket_ends_with_its_right_and_its_log_in(tmp_path: Path) -> None:
+    async with secured(tmp_path) as proxy:
+        url = f"{proxy.url.replace('http', 'ws')}/topics/t/stream"
+        head = [("authorization", httpx.BasicAuth(*ALICE)._auth_header)]
+        with within(60, "the ends of the WebSockets"):
+            await grant(proxy, "READ TOPIC t")
+            async with open_websocket_url(url, extra_headers=head) as one:
+                await one.get_message()
+                await revoke(proxy)
+                with pytest.raises(ConnectionClosed) as closed:
+                    await one.get_message()
+                assert closed.value.reason is not None and closed.value.reason.code == 1008
+            await grant(proxy, "READ TOPIC t")
+            with pytest.raises(ConnectionClosed):
+                async with open_websocket_url(url, extra_headers=head) as other:
+                    await other.get_message()
+                    await user(proxy, "alice", "coffee")
+                    await other.get_message()
+
+
+async def test_tokens_of_oauthbearer(tmp_path: Path) -> None:
+    issuer = Issuer()
+    issuer.add("ES256", "one")
+    url = issuer.write(tmp_path / "keys")
+    async with secured(
+        tmp_path, "bearer", **{"sasl.oauthbearer.jwks.endpoint.url": url}
+    ) as proxy, proxy.client() as client:  # fmt: skip
+        token = {"authorization": f"Bearer {issuer.token('one')}"}
+        refused(
+            await client.post("/topics/t", json=RECORDS, headers=token), "User:alice may not WRITE topic t"
+        )
+        await grant(proxy, "WRITE TOPIC t")
+        assert (await client.post("/topics/t", json=RECORDS, headers=token)).status_code == 200
+        for wrong in (issuer.token("one", exp=1), "sesame"):
+            answer = await client.get("/topics", headers={"authorization": f"Bearer {wrong}"})
+            assert (answer.status_code, answer.headers["www-authenticate"]) == (
+                401,
+                'Bearer realm="leafcuttr"',
+            )
+
+
+async def test_a_producer_above_its_quota_is_answered_later(tmp_path: Path) -> None:
+    async with secured(tmp_path) as proxy, proxy.client(auth=ALICE) as client:
+        await grant(proxy, "WRITE TOPIC t")
+        await proxy.core.quotas.alter({(("user", "alice"),): {"producer_byte_rate": 10_000}})
+        body = {"records": [{"value": "x" * 12_000}]}
+        began = trio.current_time()
+        assert (await client.post("/topics/t", json=body)).status_code == 200
+        # 12 kB at 10 kB/s, of which one second's worth was there.
+        assert trio.current_time() - began > 0.15
+        await proxy.core.quotas.alter({(("user", "alice"),): {"producer_byte_rate": 100}})
+        with trio.move_on_after(0.2):
+            await client.post("/topics/t", json=body)
+        late = await client.post("/topics/t", json=body)
+        assert late.status_code == 429
+        assert int(late.headers["retry-after"]) > 30
+        assert (await client.get("/topics", auth=BOB)).status_code == 200
+
+
+async def test_without_quotas_and_authorizer_the_proxy_is_the_broker(tmp_path: Path) -> None:
+    async with running(tmp_path / "data") as proxy, proxy.client() as client:
+        assert (await client.post("/topics/t", json=RECORDS)).status_code == 200
+        assert proxy.core.plugged.log_ins is None
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+async def test_curl(tmp_path: Path) -> None:
+    async with secured(tmp_path) as proxy:
+
+        def curl(*words: str) -> str:
+            return subprocess.run(["curl", "-s", *words], capture_output=True, text=True, timeout=60).stdout
+
+        ask = partial(trio.to_thread.run_sync, curl)
+        told = json.loads(await ask("-u", "alice:tea", f"{proxy.url}/topics/t"))
+        assert told == {"error_code": 40301, "message": "User:alice may not DESCRIBE topic t"}
+        assert await ask("-o", "/dev/null", "-w", "%{http_code}", f"{proxy.url}/topics") == "401"
+        await grant(proxy, "READ TOPIC t")
+        await proxy.broker.produce("t", b'"v"')
+        stream = f"{proxy.url}/topics/t/stream?from=earliest"
+        assert '"v"' in await ask("-u", "alice:tea", "-N", "-m", "3", stream)
