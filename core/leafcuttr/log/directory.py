@@ -9,7 +9,7 @@ Methods belong to the loop's thread, but for `prepare` and `discard`.
 import contextlib
 import logging
 from collections.abc import Mapping, Sequence, Set
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
@@ -36,7 +36,6 @@ from leafcuttr.log.layout.folders import (
 from leafcuttr.log.layout.partition_state import PartitionState, boot_id, encode_entry, read_state
 from leafcuttr.log.layout.suffixes import CLEAN_SHUTDOWN
 from leafcuttr.log.log import Log
-from leafcuttr.log.recovery.inspection import Inspection
 from leafcuttr.log.recovery.known import MAX_OFFSET, Known, Reread
 from leafcuttr.log.recovery.recovery import restore
 from leafcuttr.log.resources import LogResources
@@ -46,6 +45,9 @@ from leafcuttr.log.upkeep.soft_checkpoint import StateRecord, state_of
 from leafcuttr.log.upkeep.upkeep import Upkeep
 from leafcuttr.runtime.runtime import Runtime
 from leafcuttr_sdk import TopicPartition
+
+if TYPE_CHECKING:
+    from leafcuttr.log.recovery.inspection import Inspection
 
 _log = logging.getLogger(__name__)
 
@@ -91,7 +93,7 @@ class LogDirectory:
         self._prepared: dict[TopicPartition, Log] = {}
         self._record = StateRecord(self.path)
         self._deletion = Deletion()
-        self._inspection = Inspection()
+        self._inspection: Inspection | None = None  # of the logs that the start has found
         self._found = _NO_RECORDS
 
     @property
@@ -162,7 +164,11 @@ class LogDirectory:
             self._record.keep(name, log, encode_entry(name, entry) if entry and as_recorded else None)
             if log.pending_deletes:
                 self.upkeep.pending_deletes.add(log)
-        self._inspection.add(self.logs)
+        if self.logs:
+            from leafcuttr.log.recovery.inspection import Inspection
+
+            self._inspection = Inspection()
+            self._inspection.add(self.logs)
         self._warn_of_strays(folders - self.logs.keys())
         crashpoints.reach("start.loaded")
         # From here on this start is one that has not stopped cleanly yet. Synced, because a mark that came
@@ -301,12 +307,13 @@ class LogDirectory:
 
     async def inspect(self) -> None:
         """Check every log that the start has taken as recorded; damaged ones go offline."""
-        while len(self._inspection):
+        while self._inspection:
             await self._inspection.go_on(self.logs, self._ids)
 
     async def soft_checkpoint(self) -> None:
         """Record what has changed; then sync what is due. Raises OSError."""
-        await self._inspection.go_on(self.logs, self._ids)
+        if self._inspection:
+            await self._inspection.go_on(self.logs, self._ids)
         try:
             changed = await self._record.gather(self.logs, self._ids)
             self.upkeep.noticed(changed)

@@ -6,8 +6,9 @@ What is taken as recorded is, in this order:
    is taken as it is, only what lies behind is read;
 2. otherwise the recovery point, up to which the log was synced: the segment that holds it and all later ones are read.
 
-The reading is `rescan`'s. What it cuts is no loss of what was promised: what was acknowledged is in the page cache,
-which outlives the process, and what the loss of power takes was never synced.
+The reading is `rescan`'s, which is imported for the first log that needs it. What it cuts is no loss of what was
+promised: what was acknowledged is in the page cache, which outlives the process, and what the loss of power takes was
+never synced.
 
 Damage before that (a file missing or too short, a batch that is not sound although it was synced) is not repaired
 here: the partition comes back offline, with the reason, and the others serve. `leafcuttr repair` is for that.
@@ -40,7 +41,6 @@ from leafcuttr.log.producers.state import ProducerStateTable
 from leafcuttr.log.recovery.epoch_checkpoint import EpochCheckpoint
 from leafcuttr.log.recovery.known import DamagedLogError, Known
 from leafcuttr.log.recovery.replay import producers_at
-from leafcuttr.log.recovery.rescan import Rescan, remove
 from leafcuttr.log.resources import LogResources
 from leafcuttr.log.segment.scan import DamagedSegmentError
 from leafcuttr.log.segment.segment import LAST_BASE, Segment, segment_name
@@ -251,6 +251,8 @@ class _Restore:
         if not newer and self._size_of(state) == last.size:
             self._check_reaches(state.log_end_offset)
             return self._as_known(state, segments, pending_deletes)
+        from leafcuttr.log.recovery.rescan import Rescan
+
         producers = ProducerStateTable.from_dump(state.producers)
         rescan = Rescan(self.spec, self.folder, self.known, self.pool)
         number, end = len(segments) - 1, state.log_end_offset
@@ -302,6 +304,8 @@ class _Restore:
             return log
         first = max((number for number, base in enumerate(bases) if base <= point), default=0)
         segments = [self._synced_segment(base) for base in bases[:first]]
+        from leafcuttr.log.recovery.rescan import Rescan
+
         epochs = EpochCheckpoint(self.folder)
         rescan = Rescan(self.spec, self.folder, self.known, self.pool, epochs)
         segments.append(rescan.unread(bases[first]))
@@ -342,6 +346,8 @@ class _Restore:
                      self.spec.topic_partition, end, start)  # fmt: skip
         for suffix in SUFFIXES:
             (self.folder / f"{segment_name(start)}{suffix}").unlink(missing_ok=True)
+        from leafcuttr.log.recovery.rescan import remove
+
         preallocate = self.spec.config.segment_bytes if self.spec.config.preallocate else 0
         fresh = Segment.create(
             str(self.folder), start, pool=self.pool, preallocate=preallocate,
