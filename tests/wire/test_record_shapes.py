@@ -15,7 +15,6 @@ from leafcuttr.wire.record_shapes import (
     FORGET_AFTER,
     FREE,
     LONGEST_HEADERS,
-    LONGEST_TAIL,
     MORE_OFTEN,
     MOST_HEADERS,
     MOST_NAMES,
@@ -23,13 +22,19 @@ from leafcuttr.wire.record_shapes import (
     MOST_SIZES,
     MOST_VALUES,
     PRICE,
+    SELDOM,
+    STRAYS,
     WIDE,
     Shapes,
+    no_reader,
 )
-from leafcuttr.wire.records import Record, decode_records, encode_batch
-from leafcuttr_sdk.records import Headers
+from leafcuttr.wire.records import Record, decode_alike, decode_records, encode_batch
+from leafcuttr.wire.shape_readers import LONGEST_TAIL
+from leafcuttr_sdk.records import Headers, StoredRecord
+from leafcuttr_sdk.types import TopicPartition
 from support.gates_slice import sampled
 
+PARTITION = TopicPartition("t", 3)
 NOT_TEXT = b"\xff\xfe".decode("utf-8", "surrogateescape")
 SIZES = [0, 1, 2, 63, 64, 65, 127, 128, 300]
 names = st.sampled_from(["a", "b", "ab", "", "é", NOT_TEXT, "n" * 63, "n" * 64, "n" * 130])
@@ -68,32 +73,34 @@ def learn(shapes: Shapes, key: bytes | None, value: bytes | None, headers: Heade
 def known(shapes: Shapes, tail: bytes) -> tuple[bytes | None, bytes | None, Headers] | None:
     """Key, value and headers, if the shape is known."""
     for behind in (b"", b"__"):
-        fields = shapes.read(b"__" + tail + behind, 2, 2 + len(tail), 11, 12)
-        if fields is None:
+        record = shapes.read(b"__" + tail + behind, 2, 2 + len(tail), 11, 12)
+        if record is None:
             return None
-        assert fields[:2] == (11, 12)
-    return fields[2:]
+        assert type(record) is StoredRecord
+        assert record[:4] == ("t", 3, 11, 12)
+    return record[4:]
 
 
 def by_sets() -> Shapes:
-    return Shapes()
+    return Shapes(PARTITION)
 
 
 def by_sizes() -> Shapes:
     """One that reads by sizes."""
-    shapes = Shapes()
+    shapes = Shapes(PARTITION)
     for number in range(MOST_SETS + 1):
         learn(shapes, None, b"v", (("set", b"%d" % number),))
     return shapes
 
 
-def by_names(ways: str = "") -> Shapes:
-    """One that reads by names. If `ways` are given, headers of `TELLING` in these."""
+def by_names(ways: str = "", key: bytes | None = None, value: bytes | None = b"v") -> Shapes:
+    """One that reads by names. If `ways` are given, headers of `TELLING` in these, and the key and the value are those
+    whose sizes are looked for first."""
     shapes = by_sizes()
     for number in range(MOST_SIZES):
         learn(shapes, None, bytes(200 + number), (("size", b"v"),))
     if ways:
-        learn(shapes, None, b"v", TELLING)
+        learn(shapes, key, value, TELLING)
         shapes._names[0]._ways[:] = ways
         shapes._make()
     return shapes
@@ -107,8 +114,9 @@ def read_all(batch: bytes, shapes: Shapes | None) -> tuple[list[Record], str]:
     """The records, and what was said of the first that is broken."""
     found: list[Record] = []
     try:
-        for record in decode_records(batch, shapes=shapes):
-            found.append(record)
+        for fields in decode_records(batch) if shapes is None else decode_alike(batch, shapes):
+            assert type(fields) is Record or fields[:2] == ("t", 3)
+            found.append(Record(*fields[-5:]))
     except MalformedMessage as error:
         return found, f"{type(error).__name__}: {error}"
     return found, ""
@@ -147,9 +155,11 @@ def test_with_shapes_the_same_is_read(
 
 @pytest.mark.parametrize("key", [b"key", b"k" * 70, b"", None])
 @pytest.mark.parametrize("value", [b"value", b"v" * 70, b"", None])
-@pytest.mark.parametrize("way", ["sets", "sizes", "kkkk", "cccc", "wwww", "kcwk"])
+@pytest.mark.parametrize("way", ["sets", "sizes", "kkkk", "cccc", "wwww", "kcwk", "of these sizes"])
 def test_every_byte_that_differs_is_noticed(way: str, key: bytes | None, value: bytes | None) -> None:
-    shapes = {"sets": by_sets, "sizes": by_sizes}.get(way, lambda: by_names(way))()
+    shapes = {
+        "sets": by_sets, "sizes": by_sizes, "of these sizes": lambda: by_names("kcwk", key, value)
+    }.get(way, lambda: by_names(way))()  # fmt: skip
     sound = bytes(encode_batch([Record(0, 7, key, value, TELLING)]))
     learn(shapes, key, value, TELLING)
     tail = tail_of(key, value, TELLING)
@@ -183,17 +193,17 @@ def test_what_has_been_read_is_known(shapes: Shapes, key: bytes | None) -> None:
 
 
 def test_equal_headers_are_one_object() -> None:
-    shapes = Shapes()
+    shapes = Shapes(PARTITION)
     for key, value in ((b"key", b"value"), (None, None), (b"k" * 100, b"v" * 1000)):
         batch = encode_batch([Record(n, 7, key, value, TELLING) for n in range(3)])
-        first, *others = [record.headers for record in decode_records(batch, shapes=shapes)]
+        first, *others = [headers for *_, headers in decode_alike(batch, shapes)]
         assert first == TELLING
         assert all(other is shapes._sets[block_of(TELLING)] for other in others)
 
 
 @pytest.mark.parametrize("seldom", [False, True])
 def test_many_sets_are_begun_anew_if_they_are_seldom(seldom: bool) -> None:
-    shapes = Shapes()
+    shapes = Shapes(PARTITION)
     sets: list[Headers] = [(("set", b"%d" % number),) for number in range(MOST_SETS + 1)]
     for one in sets[:-1]:
         learn(shapes, None, b"v", one)
@@ -209,7 +219,7 @@ def test_many_sets_are_begun_anew_if_they_are_seldom(seldom: bool) -> None:
 
 
 def test_records_are_counted() -> None:
-    shapes = Shapes()
+    shapes = Shapes(PARTITION)
     for _ in range(2):
         read_all(bytes(encode_batch([Record(n, 7, None, b"v", TELLING) for n in range(5)])), shapes)
     assert shapes.records == 10
@@ -243,9 +253,10 @@ def test_the_sizes_of_the_first_tails_are_known_and_then_names() -> None:
     assert known(shapes, tail_of(b"k", b"any size", TELLING)) == (b"k", b"any size", TELLING)
 
 
+@pytest.mark.parametrize("key", [b"k", None])
 @pytest.mark.parametrize("ways", ["kkkk", "cccc", "wwww", "kcwk", "cwkc"])
-def test_headers_of_any_size_are_known_by_their_names(ways: str) -> None:
-    shapes = by_names(ways)
+def test_headers_of_any_size_are_known_by_their_names(ways: str, key: bytes | None) -> None:
+    shapes = by_names(ways, key)
     sizes = [0, 1, 2, 62, 63, 64, 65, 127, 128, 129, 300]
     for place, way in enumerate(ways):
         for size in sizes:
@@ -255,6 +266,37 @@ def test_headers_of_any_size_are_known_by_their_names(ways: str) -> None:
             assert known(shapes, tail_of(b"k", b"v", tuple(headers))) == due
             headers[place] = headers[place][0], None
             assert known(shapes, tail_of(b"k", b"v", tuple(headers))) is None
+
+
+@pytest.mark.parametrize("key", [b"key", b"", None, b"k" * 70])
+@pytest.mark.parametrize("value", [b"value", b"", b"v" * 70])
+def test_keys_and_values_of_the_first_sizes_are_cut_out_at_once(key: bytes | None, value: bytes) -> None:
+    shapes = by_names("kcwk", key, value)
+    shapes._names[0]._free = no_reader
+    assert known(shapes, tail_of(key, value, TELLING)) == (key, value, TELLING)
+    for one, other in ((b"longer" * 20, value), (key, value + b"+")):
+        assert known(shapes, tail_of(one, other, TELLING)) is None, "it is left to the other reader"
+    assert known(shapes, tail_of(key, value, (("other", b"north"), *TELLING[1:]))) is None
+    assert shapes._names[0]._strays == 2, "other names make no stray"
+
+
+@pytest.mark.parametrize("seldom", [False, True])
+def test_sizes_that_do_not_come_back_are_looked_for_no_more(seldom: bool) -> None:
+    shapes = by_names("kcwk", b"key", b"value")
+    names, made = shapes._names[0], shapes._made
+    for number in range(STRAYS * (3 if seldom else 1)):
+        assert names._front is not None
+        stray = b"key", b"v" * (6 + number % 9)
+        tail = tail_of(*stray, TELLING)
+        shapes.records += SELDOM - (not seldom and number == 0)
+        record = shapes.read(tail, 0, len(tail), 11, 12)
+        assert record is not None and record[4:] == (*stray, TELLING)
+    assert (names._front is None) == (not seldom)
+    assert shapes._made == made
+    before = names._strays
+    for value in (b"value", b"other value"):
+        assert known(shapes, tail_of(b"key", value, TELLING)) == (b"key", value, TELLING)
+    assert names._strays == before + 2 * seldom
 
 
 def test_a_long_value_makes_its_header_wide() -> None:
@@ -417,9 +459,7 @@ def test_what_is_learnt(key: bytes, value: bytes | None, headers: Headers, ways:
         learn(shapes, key, value, headers)
         assert known(shapes, tail) == ((key, value, headers) if name in ways.split() else None), name
         batch = encode_batch([Record(n, 7, key, value, headers) for n in range(20)])
-        assert [tuple(each)[2:] for each in decode_records(batch, shapes=shapes)] == [
-            (key, value, headers)
-        ] * 20
+        assert [tuple(each)[-3:] for each in decode_alike(batch, shapes)] == [(key, value, headers)] * 20
 
 
 def test_headers_that_were_read_are_learnt(shapes: Shapes) -> None:

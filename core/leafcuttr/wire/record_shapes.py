@@ -7,7 +7,8 @@ partition's records are read in one of three ways, and the next is taken once on
 - by sets: while there are few different sets of headers, they are found by their bytes, and equal ones are one object;
 - by sizes: where all sizes come back, one call of `struct` cuts key, value and headers apart;
 - by names: only the names and their order come back. Headers are cut at their sizes, one after the other. Those that
-  have few different values are found by their bytes, as sets are.
+  have few different values are found by their bytes, as sets are. While nearly all keys and values have the sizes of
+  the first ones, one call of `struct` cuts these out.
 
 Each compares all bytes that are not key, value or header value with those that were learnt, and gives None if any
 differs. Then the record is read number by number, or refused (`wire/record_frames.py`): a shape never decides what is
@@ -20,23 +21,22 @@ The key, and all behind it, is the record's tail here.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
 from itertools import chain
 from struct import Struct
-from textwrap import dedent
-from typing import Any, Final, TypeAlias
+from typing import Final, NamedTuple
 
 from leafcuttr.wire.primitives import write_varlong
-from leafcuttr_sdk.records import Headers
+from leafcuttr.wire.shape_readers import (
+    LONGEST_TAIL,
+    SIZES,
+    TailReader,
+    front_maker,
+    names_maker,
+    size_maker,
+)
+from leafcuttr_sdk.records import Headers, StoredRecord
+from leafcuttr_sdk.types import TopicPartition
 
-Fields: TypeAlias = tuple[int, int, bytes | None, bytes | None, Headers]
-"""Of a record: offset, timestamp, key, value and headers."""
-TailReader: TypeAlias = Callable[[bytes, int, int, int, int], Fields | None]
-"""The record whose tail stands between two positions, with this offset and timestamp; None if its shape is unknown."""
-
-LONGEST_TAIL: Final = 8192
-"""Bytes of a tail beyond which its record is not read by a shape, because the tail is copied for that. Its headers are
-found by their bytes, if these are of a few sets (`Shapes.of_long`)."""
 LONGEST_HEADERS: Final = 1024
 """Bytes of headers beyond which they are not learnt."""
 MOST_HEADERS: Final = 16
@@ -57,6 +57,11 @@ PRICE: Final = 512
 """Misses that pay for one: to compile it takes about as long."""
 FORGET_AFTER: Final = 1 << 16
 """Misses after which all is forgotten: the producer may have changed."""
+STRAYS: Final = 64
+"""Records with a key or value of another size than the first of their names, after which it is asked how many there
+are."""
+SELDOM: Final = 16
+"""Of how many records a stray may be one, on average, for keys and values to be cut out by their sizes further on."""
 WIDE: Final = 64
 """Bytes of a header's value from which on its size takes more than one byte."""
 
@@ -65,7 +70,8 @@ class Shapes:
     """The shapes of one partition's records. `read` gives the record if it has a known one. What it does not know, and
     has been read otherwise, is to be told to `learn`."""
 
-    def __init__(self) -> None:
+    def __init__(self, partition: TopicPartition) -> None:
+        self.partition: Final = partition
         self._forget()
 
     def _forget(self) -> None:
@@ -79,7 +85,7 @@ class Shapes:
         self._names: list[_Names] = []
         self._left = MOST_VALUES
         self._way = self._learn_set
-        self.read: TailReader = _front_maker()(self._sets, *_SIZES)
+        self.read: TailReader = front_maker()(*self.partition, self._sets, *SIZES)
 
     def learn(
         self,
@@ -124,7 +130,7 @@ class Shapes:
             self._way = self._learn_names
             self._way(tail, headers_at, key, value, headers)
             return
-        self._by_size.insert(0, _by_size(tail, key, value, headers))
+        self._by_size.insert(0, _by_size(self.partition, tail, key, value, headers))
         self._chain(self._by_size)
 
     def _learn_names(
@@ -135,7 +141,7 @@ class Shapes:
         names = tuple(name for name, _ in headers)
         known = next((one for one in self._names if one.names == names), None)
         if known is None:
-            self._names.insert(0, _Names(names, self._keep))
+            self._names.insert(0, _Names(names, self, _front(tail, key, value)))
             for gone in self._names[MOST_NAMES:]:
                 self._left += gone.forget()
             del self._names[MOST_NAMES:]
@@ -145,7 +151,7 @@ class Shapes:
         known.widen(headers)
         self._make()
 
-    def _keep(self) -> bool:
+    def keep(self) -> bool:
         """Whether one more header may be known by its bytes; it is counted then."""
         self._left -= 1
         if self._left < 0:
@@ -158,6 +164,10 @@ class Shapes:
 
     def _make(self) -> None:
         self._made += 1
+        self.read_by_names()
+
+    def read_by_names(self) -> None:
+        """In the ways that they are read in now."""
         self._chain([names.reader for names in self._names])
 
     def _chain(self, makers: Sequence[Callable[[TailReader], TailReader]]) -> None:
@@ -194,23 +204,66 @@ class _Known(dict[bytes, tuple[str, bytes]]):
         return made
 
 
+class _Front(NamedTuple):
+    """A key and a value of these sizes: what stands before each of them, and what cuts all four out."""
+
+    key_size: bytes
+    value_size: bytes
+    struct: Struct
+    has_key: bool
+
+
+def _front(tail: bytes, key: bytes | None, value: bytes | None) -> _Front | None:
+    """None if the value is null, or a size takes more bytes than it needs: that is rare."""
+    if value is None:
+        return None
+    size, value_size, content = _number(-1 if key is None else len(key)), _number(len(value)), key or b""
+    if not tail.startswith(size + content + value_size):
+        return None
+    struct = Struct(f"{len(size)}s{len(content)}s{len(value_size)}s{len(value)}s")
+    return _Front(size, value_size, struct, key is not None)
+
+
 class _Names:
     """Header names in their order. How a header is read is said by a letter: `k` finds it by its bytes, `c` cuts it
     apart, `w` does so where its size may take two bytes."""
 
-    def __init__(self, names: tuple[str, ...], keep: Callable[[], bool]) -> None:
+    def __init__(self, names: tuple[str, ...], shapes: Shapes, front: _Front | None) -> None:
         self.names = names
+        self._shapes = shapes
+        self._front = front
+        self._strays = 0
+        self._since = shapes.records
+        self._free: TailReader = no_reader
         self._pieces = [piece[:-1] for piece in _pieces(names, (0,) * len(names))]
         self._ways = ["k" if len(piece) < WIDE else "c" for piece in self._pieces]
-        self._known = [_Known(name, piece, keep) for name, piece in zip(names, self._pieces, strict=True)]
+        self._known = [
+            _Known(name, piece, shapes.keep) for name, piece in zip(names, self._pieces, strict=True)
+        ]
         self._sizes = [{piece + bytes((2 * size,)): size for size in range(WIDE)} for piece in self._pieces]
 
     def reader(self, other: TailReader) -> TailReader:
         """What does not have these names, or a way does not fit, `other` reads."""
-        maker = _names_maker("".join(self._ways))
-        lengths = [len(piece) for piece in self._pieces]
-        made: TailReader = maker(self.names, self._pieces, lengths, self._known, self._sizes, other, *_SIZES)
-        return made
+        ways, front = "".join(self._ways), self._front
+        lengths = [len(piece) + (way == "c") for piece, way in zip(self._pieces, ways, strict=True)]
+        parts = *self._shapes.partition, self.names, self._pieces, lengths, self._known, self._sizes, other
+        self._free = names_maker(ways, "")(*parts, *SIZES)
+        if front is None:
+            return self._free
+        maker = names_maker(ways, "key" if front.has_key else "None")
+        unpack, size = front.struct.unpack_from, front.struct.size
+        return maker(*parts, self._stray, unpack, front.key_size, front.value_size, size, *SIZES)
+
+    def _stray(self, data: bytes, at: int, end: int, offset: int, timestamp: int) -> StoredRecord | None:
+        """Read what does not fit the front. It is given up if that is not seldom."""
+        self._strays += 1
+        if self._strays >= STRAYS:
+            records = self._shapes.records
+            if records - self._since < SELDOM * STRAYS:
+                self._front = None
+                self._shapes.read_by_names()
+            self._strays, self._since = 0, records
+        return self._free(data, at, end, offset, timestamp)
 
     def are_wider(self, headers: Headers) -> bool:
         """Whether one of these is too long for the way it is read in."""
@@ -247,7 +300,7 @@ class _Names:
 
 
 def _by_size(
-    tail: bytes, key: bytes | None, value: bytes | None, headers: Headers
+    partition: TopicPartition, tail: bytes, key: bytes | None, value: bytes | None, headers: Headers
 ) -> Callable[[TailReader], TailReader]:
     """What makes the reader of tails in which all sizes are those of this one. One that reads nothing where a value is
     null, or a number takes more bytes than it needs: that is rare."""
@@ -262,8 +315,8 @@ def _by_size(
     if b"".join(chain(*zip(pieces, parts, strict=True))) != tail:
         return lambda other: other
     unpack = Struct("".join(f"{len(piece)}s{len(part)}s" for piece, part in zip(pieces, parts, strict=True)))
-    maker = _size_maker(len(headers), "None" if key is None else "key")
-    return lambda other: maker(unpack.unpack_from, pieces, names, unpack.size, other)
+    maker = size_maker(len(headers), "None" if key is None else "key")
+    return lambda other: maker(*partition, unpack.unpack_from, pieces, names, unpack.size, other)
 
 
 def _pieces(names: Sequence[str], sizes: Sequence[int]) -> list[bytes]:
@@ -277,124 +330,3 @@ def _number(value: int) -> bytes:
     out = bytearray()
     write_varlong(out, value)
     return bytes(out)
-
-
-def _variables(stem: str, count: int) -> list[str]:
-    return [f"{stem}{number}" for number in range(count)]
-
-
-@cache
-def _size_maker(count: int, key: str) -> Callable[..., TailReader]:
-    """Make readers of tails of one size with so many headers, of which the key is the variable `key` or "None"."""
-    names, values, pieces = (_variables(stem, count) for stem in ("name", "value", "piece"))
-    cut = ", ".join(chain(*zip(pieces, values, strict=True)))
-    return _compiled(f"""
-        def make(unpack, pieces, names, size, other):
-            {", ".join(names)}, = names
-            def read(data, at, end, offset, timestamp):
-                if end - at == size:
-                    key_size, key, value_size, value, {cut} = unpack(data, at)
-                    if (key_size, value_size, {", ".join(pieces)}) == pieces:
-                        return offset, timestamp, {key}, value, ({_headers(names, values)})
-                return other(data, at, end, offset, timestamp)
-            return read
-        """)
-
-
-def _headers(names: Sequence[str], values: Sequence[str]) -> str:
-    return "".join(f"({name}, {value}), " for name, value in zip(names, values, strict=True))
-
-
-_SHORT: Final = tuple(0 if size & 1 or size > 127 else 1 + (size >> 1) for size in range(256))
-"""Bytes of a size and what it is the size of, by its first byte; 0 if there are more of them, or there is none."""
-_TWO: Final = {size: 2 + ((size & 127) >> 1) for size in range(128, 256, 2)}
-"""The same for sizes of two bytes, without the share of the second."""
-_SECOND: Final = tuple(size << 6 for size in range(128))
-"""The share of the second."""
-_SIZES: Final = (_SHORT, _TWO, _SECOND)
-_FIELD: Final = """
-                    size = tail[{at}]
-                    begin = {at} + 1
-                    if more := short[size]:
-                        end_ = {at} + more
-                        {field} = tail[begin:end_]
-                    elif size == 1:
-                        end_ = begin
-                        {field} = None
-                    else:
-                        end_ = {at} + two[size] + second[tail[begin]]
-                        {field} = tail[begin + 1:end_]"""
-_FRONT: Final = f"""
-                size_ = end - at
-                if size_ > {LONGEST_TAIL}:
-                    return None
-                tail = data[at:end]
-                try:{_FIELD.format(field="key", at="0")}{_FIELD.format(field="value", at="end_")}"""
-"""Reads key and value of a tail, and leaves the position behind them in `end_`."""
-
-
-@cache
-def _front_maker() -> Callable[..., TailReader]:
-    """Make readers of tails whose headers are known by their bytes."""
-    return _compiled(f"""
-        def make(known, short, two, second):
-            def read(data, at, end, offset, timestamp):{_FRONT}
-                    headers = known[tail[end_:]]
-                except (IndexError, KeyError):
-                    return None
-                return offset, timestamp, key, value, headers
-            return read
-        """)
-
-
-@lru_cache(maxsize=64)
-def _names_maker(ways: str) -> Callable[..., TailReader]:
-    """Make readers of tails whose headers have the same names, each read in its way."""
-    lines, found, tests, end = "", "", "", "end_"
-    for n, way in enumerate(ways):
-        if way == "c":
-            lines += f"""
-                    begin{n} = {end} + length{n} + 1
-                    end{n} = begin{n} + sizes{n}[tail[{end}:begin{n}]]"""
-        else:
-            lines += f"""
-                    begin{n} = {end} + length{n}
-                    end{n} = begin{n} + short[tail[begin{n}]]"""
-        if way == "w":
-            lines += f"""
-                    begin{n} += 1
-                    if end{n} < begin{n}:
-                        end{n} = begin{n} - 1 + two[tail[begin{n} - 1]] + second[tail[begin{n}]]
-                        begin{n} += 1
-                        size{n} = 2
-                    else:
-                        size{n} = 1"""
-            tests += f" or tail[{end}:begin{n} - size{n}] != piece{n}"
-        found += f"known{n}[tail[{end}:end{n}]], " if way == "k" else f"(name{n}, tail[begin{n}:end{n}]), "
-        end = f"end{n}"
-    unpacked = (
-        "; ".join(
-            f"{', '.join(_variables(stem, len(ways)))}, = {stem}s"
-            for stem in ("name", "piece", "length", "known", "sizes")
-        )
-        .replace("sizess", "all_sizes")
-        .replace("knowns", "all_known")
-    )
-    return _compiled(f"""
-        def make(names, pieces, lengths, all_known, all_sizes, other, short, two, second):
-            {unpacked}
-            def read(data, at, end, offset, timestamp):{_FRONT}{lines}
-                    if {end} != size_{tests}:
-                        return other(data, at, end, offset, timestamp)
-                    return offset, timestamp, key, value, ({found})
-                except (IndexError, KeyError):
-                    return other(data, at, end, offset, timestamp)
-            return read
-        """)
-
-
-def _compiled(source: str) -> Callable[..., Any]:
-    scope: dict[str, Any] = {}
-    exec(compile(dedent(source), "<leafcuttr record shapes>", "exec"), scope)
-    made: Callable[..., Any] = scope["make"]
-    return made

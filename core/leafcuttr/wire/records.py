@@ -42,6 +42,7 @@ from leafcuttr_sdk.batches.checksum import crc32c
 
 if TYPE_CHECKING:
     from leafcuttr.wire.record_shapes import Shapes
+    from leafcuttr_sdk.records import StoredRecord
 
 DECOMPRESSED_LIMIT: Final = 100 * 1024 * 1024
 """Bytes that the records of one batch may take once decompressed, unless the caller says otherwise."""
@@ -82,17 +83,22 @@ def record_bytes(batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT) -> memoryvie
     return decompress(_codec(parse(view).codec), view[HEADER_SIZE:], limit=limit)
 
 
-def decode_records(
-    batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT, shapes: "Shapes | None" = None
-) -> Iterator[Record]:
+def decode_records(batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT) -> Iterator[Record]:
     """The records of one batch, one at a time.
 
     `batch` begins at the batch's header and ends with it; the header is not checked (see `wire/batch.py` for
     its checks). The first step decompresses, at most `limit` bytes. Raises the WireError family at the record
-    that is broken, or at the end when there are more or fewer records than the header says. With `shapes`, records with
-    headers that are like earlier ones of the partition are read faster.
+    that is broken, or at the end when there are more or fewer records than the header says.
     """
-    return _decode(batch, limit) if shapes is None else _decode_alike(batch, limit, shapes)
+    return _decode(batch, limit)
+
+
+def decode_alike(
+    batch: Buffer, shapes: "Shapes", *, limit: int = DECOMPRESSED_LIMIT
+) -> "Iterator[Record | StoredRecord]":
+    """The same. Records with headers that are like earlier ones of the partition, which `shapes` has learnt, are read
+    faster, and come as plugins get them."""
+    return _decode_alike(batch, limit, shapes)
 
 
 def _compile(batch: Buffer, limit: int) -> Iterator[Record]:
@@ -106,8 +112,8 @@ def _compile(batch: Buffer, limit: int) -> Iterator[Record]:
     return _decode(batch, limit)
 
 
-def _compile_alike(batch: Buffer, limit: int, shapes: "Shapes") -> Iterator[Record]:
-    from leafcuttr.wire.record_shapes import LONGEST_TAIL
+def _compile_alike(batch: Buffer, limit: int, shapes: "Shapes") -> "Iterator[Record | StoredRecord]":
+    from leafcuttr.wire.shape_readers import LONGEST_TAIL
 
     global _decode_alike  # noqa: PLW0603 - compiled once, at the first use
     _decode_alike = compile_frame(
@@ -119,8 +125,6 @@ def _compile_alike(batch: Buffer, limit: int, shapes: "Shapes") -> Iterator[Reco
             "parse": parse,
             "record_bytes": record_bytes,
             "LONGEST_TAIL": LONGEST_TAIL,
-            "Record": Record,
-            "new": tuple.__new__,
         },
     )
     return _decode_alike(batch, limit, shapes)
@@ -128,7 +132,7 @@ def _compile_alike(batch: Buffer, limit: int, shapes: "Shapes") -> Iterator[Reco
 
 _MISFIT: Final = "record {index} does not end where its length says"
 _decode: Callable[[Buffer, int], Iterator[Record]] = _compile
-_decode_alike: "Callable[[Buffer, int, Shapes], Iterator[Record]]" = _compile_alike
+_decode_alike: "Callable[[Buffer, int, Shapes], Iterator[Record | StoredRecord]]" = _compile_alike
 _DECODE: Final = """
     def read(batch, limit):
         data = record_bytes(batch, limit=limit).tobytes()
@@ -179,11 +183,11 @@ _DECODE_ALIKE: Final = """
                 # Without headers there is nothing to be gained. A record mostly has some if the one before has. Where
                 # some have and others have not, the last byte tells: the number of none is 0.
                 if (data[end - 1] if mixed else headers) and (
-                    fields := shapes.read(data, at, end, base_offset + offset_delta, timestamp)
+                    record := shapes.read(data, at, end, base_offset + offset_delta, timestamp)
                 ):
                     at = end
                     headers = True
-                    yield new(Record, fields)
+                    yield record
                     continue
                 begin, before = at, headers
                 @read key

@@ -26,7 +26,7 @@ from leafcuttr.wire.batch import (
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.primitives import LONG_MAX
 from leafcuttr.wire.record_shapes import Shapes
-from leafcuttr.wire.records import decode_records, record_bytes
+from leafcuttr.wire.records import Record, decode_alike, record_bytes
 from leafcuttr_sdk import (
     EARLIEST,
     LATEST,
@@ -186,7 +186,7 @@ class Reading:
         if shapes is None:
             if len(self._shapes) >= _SHAPED:
                 self._shapes.clear()
-            shapes = self._shapes[partition] = Shapes()
+            shapes = self._shapes[partition] = Shapes(partition)
         return shapes
 
     def _log(self, partition: TopicPartition, *, reads: bool = True) -> Log:
@@ -296,8 +296,6 @@ async def _decode(
 ) -> bool:
     """Add the records from `offset` on, without those of control batches and of aborted transactions; False once there
     are `most` of them. Raises CorruptMessage."""
-    topic, number = partition
-    make = StoredRecord._make
     try:
         for header, batch in _batches(data):
             if header.next_offset <= offset or header.is_control or not header.count:
@@ -310,18 +308,27 @@ async def _decode(
                 batch = await trio.to_thread.run_sync(
                     _decompressed, batch, limiter=decode_limiter(), abandon_on_cancel=True
                 )
-            decoded = decode_records(batch, shapes=shapes)
+            decoded = decode_alike(batch, shapes)
             while some := list(islice(decoded, _SLICE)):
                 await pace.turn()
                 if some[0].offset < offset:
                     some = [record for record in some if record.offset >= offset]
                 if most is not None and len(records) + len(some) >= most:
-                    records += [make((topic, number, *record)) for record in some[: most - len(records)]]
+                    records += _stored(partition, some[: most - len(records)])
                     return False
-                records += [make((topic, number, *record)) for record in some]
+                records += _stored(partition, some)
     except WireError as error:
         raise CorruptMessage(f"{partition}: {error}") from error
     return True
+
+
+def _stored(partition: TopicPartition, records: Sequence[Record | StoredRecord]) -> list[StoredRecord]:
+    topic, number = partition
+    new = tuple.__new__  # StoredRecord._make, which does the same, takes half as long again
+    return [
+        record if type(record) is StoredRecord else new(StoredRecord, (topic, number, *record))
+        for record in records
+    ]
 
 
 def _decompressed(batch: memoryview) -> memoryview:
