@@ -193,6 +193,35 @@ def test_any_byte_of_a_run_may_be_wrong(place: int) -> None:
             check(bytes(wrong), 100, [ALL, Peek(value_bytes=71), Peek(headers=("a",))])
 
 
+@pytest.mark.parametrize("place", [1, 63, 64, 99])
+def test_any_byte_of_records_of_one_size_may_be_wrong(place: int) -> None:
+    """What is changed is the same in all but this one, which is where it should be."""
+    records = [Record(n, 1000, b"k%03d" % n, b"\0" * 20, (("a", b"xy"),)) for n in range(100)]
+    data = encoded(records)
+    begins = len(encoded(records[:place]))
+    for at in range(begins, len(encoded(records[: place + 1]))):
+        for change in (1, 2, 0x80):
+            wrong = bytearray(data)
+            wrong[at] ^= change
+            check(bytes(wrong), 100, [ALL, Peek(value_bytes=5)])
+
+
+def test_records_of_one_size_whose_lengths_would_take_a_byte_more() -> None:
+    """64 records of 64 bytes, and others of 65, which need two bytes for their lengths, and have one, which is 0."""
+    records = [Record(n, 0, b"k", b"v" * 56) for n in range(100)]
+    data = bytearray(encoded(records[:64]))
+    assert len(data) == 64 * 64
+    for n in range(64, 100):
+        last = n == 99
+        data += one(
+            n, length=b"\xfe\0" if last else b"\0", rest=b"\2k\x70" + b"v" * (55 + (not last)) + b"\0"
+        )
+    data[-57] -= 2 * 1  # the length of the last value, which is a byte shorter
+    assert len(data) == 64 * 64 + 36 * 65
+    assert expected(bytes(data), 100, ALL) is None
+    check(bytes(data), 100)
+
+
 def test_lengths_that_make_up_for_each_other_are_refused() -> None:
     """A value that takes a byte too many, of the record behind it: the sum of all is right."""
     records = [Record(n, 0, None, bytes(80 + n % 2)) for n in range(64)]
