@@ -75,5 +75,5 @@ class AdminRoute(NamedTuple):
     summary: str
     methods: tuple[str, ...] = ("GET",)
     """Of METHODS. GET changes nothing. A request by another one reaches the handler only if it comes from a program on
-    the machine of the broker and from no web page: the admin port has no authentication, and is open to others where
-    they read metrics."""
+    the machine of the broker and from no web page: the admin port need not have authentication, and is open to others
+    where they read metrics."""

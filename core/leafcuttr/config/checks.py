@@ -99,6 +99,17 @@ def authorizer(value: Value) -> str | None:
     )
 
 
+def metrics_auth(value: Value) -> str | None:
+    """Ways to authenticate without TLS."""
+    given = value if isinstance(value, tuple) else ()
+    wrong = [each for each in given if each not in ("none", "basic", "bearer")]
+    if "mtls" in wrong:
+        return "the metrics port has no TLS, so there are no certificates of clients; allowed are none, basic, bearer"
+    if wrong:
+        return f"{wrong[0]!r} is none of none, basic, bearer"
+    return None if given else "at least one of none, basic, bearer has to be named"
+
+
 def principals(value: Value) -> str | None:
     """Principals with semicolons between them."""
     for each in principals_of(value):

@@ -4,7 +4,8 @@ them.
 
 from typing import Final
 
-from leafcuttr.config.setting import BOOLEAN, INT, LONG, STRING, ConfigKey, Effect, Override
+from leafcuttr.config import checks
+from leafcuttr.config.setting import BOOLEAN, INT, LIST, LONG, STRING, ConfigKey, Effect, Override
 
 SETTINGS: Final[tuple[ConfigKey, ...]] = (
     ConfigKey(
@@ -58,9 +59,17 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         STRING,
         "127.0.0.1",
         (
-            "Where metrics and health checks are answered, without authentication; empty for every address "
-            "of the machine."
+            "Where metrics and health checks are answered (see lc.metrics.auth); empty for every address of the "
+            "machine."
         ),
+    ),
+    ConfigKey(
+        "lc.metrics.auth",
+        LIST,
+        ("none",),
+        "How clients of the metrics port may authenticate: basic (name and password of the broker's users), bearer (a "
+        "token as OAUTHBEARER takes it), none (they need not); several with commas. Health needs none.",
+        check=checks.metrics_auth,
     ),
     ConfigKey(
         "lc.metrics.port",

@@ -102,7 +102,9 @@ async def _serve(
             await background.start(broker.groups.run)
             await background.start(broker.transactions.run)
             if admin_bound is not None:
-                serve_admin = partial(admin.serve, admin_bound, partial(_admin_endpoint, broker, connections))
+                serve_admin = partial(
+                    admin.serve, admin_bound, partial(_admin_endpoint, broker, connections), broker.settings
+                )
                 background.start_soon(run_apart, serve_admin, "the admin endpoint", broker.plugged.leave)
             async with services, trio.open_nursery() as serving:
                 serving.start_soon(connections.reactor.run)

@@ -4,7 +4,7 @@
 
 import base64
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from leafcuttr_sdk.authentication import (
@@ -90,19 +90,9 @@ class Clients:
         return None
 
     def _from_header(self, header: str) -> Credentials:
-        scheme, _, value = header.partition(" ")
-        ways, value = self._authentication.ways, value.strip()
-        if len(header) <= _LONGEST and value:
-            if scheme.lower() == "bearer" and "bearer" in ways:
-                return BearerToken(value)
-            if scheme.lower() == "basic" and "basic" in ways:
-                try:
-                    name, colon, password = base64.b64decode(value, validate=True).decode().partition(":")
-                except ValueError:  # no base64, not even of ASCII, or no UTF-8
-                    colon = ""
-                else:
-                    if colon and name:
-                        return NameAndPassword(name, password)
+        found = credentials_of(header, self._authentication.ways)
+        if found is not None:
+            return found
         raise self.refusal("The Authorization header makes no sense, or is of a scheme that is not offered.")
 
     def refusal(self, message: str) -> ApiError:
@@ -110,6 +100,24 @@ class Clients:
         if self._challenges:
             return ApiError(401, message, self._challenges)
         return ApiError(403, "A certificate of the client is needed.")
+
+
+def credentials_of(header: str, ways: Sequence[str]) -> NameAndPassword | BearerToken | None:
+    """What a header Authorization says; None where it makes no sense, or is of a way that is not among these."""
+    scheme, _, value = header.partition(" ")
+    value = value.strip()
+    if len(header) > _LONGEST or not value:
+        return None
+    if scheme.lower() == "bearer" and "bearer" in ways:
+        return BearerToken(value)
+    if scheme.lower() == "basic" and "basic" in ways:
+        try:
+            name, colon, password = base64.b64decode(value, validate=True).decode().partition(":")
+        except ValueError:  # no base64, not even of ASCII, or no UTF-8
+            return None
+        if colon and name:
+            return NameAndPassword(name, password)
+    return None
 
 
 def certificate_of(tls: "ssl.SSLObject | None") -> PeerCertificate | None:

@@ -20,6 +20,7 @@ from leafcuttr_sdk.admin import Finding
 from leafcuttr_sdk.trouble import import_late
 
 if TYPE_CHECKING:
+    from leafcuttr.server.admin.access import AdminAccess
     from leafcuttr.server.admin.exposition import Scrapes
 
 _FOR_SCRAPES: Final = (
@@ -50,6 +51,7 @@ class AdminEndpoint:
             self.health.add(check)
         self.health.add_passing(lambda: plugged.child_checks(broker.plugged))
         plugged.add_routes(broker.plugged, self.router)
+        self.access = _access(broker)
 
     async def _index(self, _: Request) -> Response:
         return as_json({"leafcuttr": __version__, "paths": self.router.paths()})
@@ -106,6 +108,16 @@ class AdminEndpoint:
             },
             200 if ready else 503,
         )
+
+
+def _access(broker: Broker) -> "AdminAccess | None":
+    """None where everybody may do everything."""
+    if broker.authorizer is None and tuple(broker.settings.list("lc.metrics.auth")) == ("none",):
+        return None
+    broker.runtime.descriptors.import_late("leafcuttr.server.admin.access")
+    from leafcuttr.server.admin.access import AdminAccess
+
+    return AdminAccess(broker)
 
 
 def _shown(required: bool, summary: str, found: Finding) -> dict[str, object]:

@@ -20,6 +20,8 @@ from leafcuttr_sdk.trouble import exhausted
 if TYPE_CHECKING:
     import h11
 
+    from leafcuttr.server.admin.access import AdminAccess
+
 logger = logging.getLogger(__name__)
 
 HEAD_BYTES: Final = 16 * 1024
@@ -48,11 +50,14 @@ def _is_loopback(address: str) -> bool:
 class HttpConnection:
     """One connection. `idle` is whether it waits for a request, so that it may be closed for a newer one."""
 
-    def __init__(self, stream: trio.SocketStream, router: Router) -> None:
+    def __init__(
+        self, stream: trio.SocketStream, router: Router, access: "AdminAccess | None" = None
+    ) -> None:
         import h11
 
         self._stream = stream
         self._router = router
+        self._access = access
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
         self._answered = 0
         self._scope = trio.CancelScope()
@@ -137,6 +142,11 @@ class HttpConnection:
         if has_body and request.method in ("GET", "HEAD", "DELETE"):
             return problem(413, "no_body", "no body is taken here")
         try:
+            if self._access is not None:
+                count = sum(name == b"authorization" for name, _ in event.headers)
+                refused = await self._access.refusal(request, count, self._host())
+                if refused is not None:
+                    return refused
             is_local = "origin" not in headers and self._is_from_here()
             return await self._router.answer(request, target.parts, is_local=is_local)
         except Exception as error:
@@ -152,6 +162,14 @@ class HttpConnection:
         except OSError:
             return False  # it has gone
         return not isinstance(peer, tuple) or _is_loopback(peer[0])
+
+    def _host(self) -> str:
+        """The address of the other end."""
+        try:
+            peer = self._stream.socket.getpeername()
+        except OSError:
+            return "unknown"  # it has gone
+        return str(peer[0]) if isinstance(peer, tuple) else "127.0.0.1"
 
     async def _refuse(self, request: "h11.Request | None", error: Any) -> None:
         """What cannot be read is the head (no request yet) or the body; the answer to HEAD has none either way."""

@@ -54,18 +54,26 @@ def bind(settings: Settings) -> AdminBound | None:
         reason = str(error).partition(" (choose another port")[0]
         logger.warning("no metrics: %s (lc.metrics.host=%s, lc.metrics.port=%d)", reason, host, port)
         return None
-    if (why := why_refused(settings, *bound, _WHAT, "lc.metrics.host")) is not None:
+    if _is_open(settings) and (why := why_refused(settings, *bound, _WHAT, "lc.metrics.host")) is not None:
         for sock in bound[1]:
             sock.close()
         raise StartError(why)
     return bound
 
 
-async def serve(bound: AdminBound, make: "Callable[[], AdminEndpoint]") -> None:
+def _is_open(settings: Settings) -> bool:
+    """Whether clients need not authenticate for metrics."""
+    return "none" in settings.list("lc.metrics.auth")
+
+
+async def serve(
+    bound: AdminBound, make: "Callable[[], AdminEndpoint]", settings: Settings | None = None
+) -> None:
     """Answer on these sockets until cancelled. `make` is called in a worker thread for the first connection, and again
     for the next one if it raises. It imports what connections need."""
     listener, socks = bound
-    warn_if_open(logger, listener, socks, _WHAT, "lc.metrics.host")
+    if settings is None or _is_open(settings):
+        warn_if_open(logger, listener, socks, _WHAT, "lc.metrics.host")
     connections = AdminConnections(make)
     async with trio.open_nursery() as nursery:
         for sock in socks:
@@ -124,7 +132,7 @@ class AdminConnections:
             endpoint = self._endpoint or await self._made()
             from leafcuttr.server.admin.http import HttpConnection
 
-            connection = HttpConnection(trio.SocketStream(sock), endpoint.router)
+            connection = HttpConnection(trio.SocketStream(sock), endpoint.router, endpoint.access)
         except Exception as error:
             sock.close()
             self._refuse(error)
