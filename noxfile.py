@@ -303,7 +303,9 @@ def forward(session: nox.Session) -> None:
 def spark(session: nox.Session) -> None:
     """Source and sink on a real Spark, beside its own Kafka connector; kills."""
     install(session, "test", "spark-source")
-    session.run("pytest", "tests/spark", "tests/crash/test_spark.py", "--long", *session.posargs)
+    # Spark starts many processes of Python, and again with each run.
+    tests = ("tests/spark", "tests/crash/test_spark.py")
+    session.run("pytest", *tests, "--long", *session.posargs, env=compiled(session))
 
 
 @nox.session
