@@ -6,13 +6,14 @@ log that the work was begun with: see `round`. A log that cannot be cleaned beca
 one line and left aside until the next start, listed in `uncleanable`; one whose disk has a fault is tried again later.
 
 Settings are read when they are needed, so that changes while running hold from the next round on; a change ends the
-backoff between two rounds, and a new limit of reading and writing holds at once.
+backoff between two rounds, and a new limit of reading and writing holds at once. What cleans is imported once there is
+something to clean.
 """
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -20,11 +21,13 @@ from leafcuttr.config.settings import Settings
 from leafcuttr.crashpoints import reach
 from leafcuttr.errors import BrokerError
 from leafcuttr.log.cleaner.checkpoint import CleanerCheckpoint
-from leafcuttr.log.cleaner.policy import Cleanable, cleanable
-from leafcuttr.log.cleaner.worker import ChildEndedError, CleaningProcess
 from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.log import Log
 from leafcuttr_sdk import Clock, TopicPartition
+
+if TYPE_CHECKING:
+    from leafcuttr.log.cleaner.policy import Cleanable
+    from leafcuttr.log.cleaner.worker import CleaningProcess
 
 _log = logging.getLogger(__name__)
 
@@ -122,7 +125,7 @@ class Cleaner:
         """How many logs are being cleaned now."""
         return len(self._working)
 
-    async def _due(self) -> list[Cleanable]:
+    async def _due(self) -> "list[Cleanable]":
         aside = self._postponed | self.uncleanable.keys()
         logs = [
             log
@@ -135,7 +138,9 @@ class Cleaner:
         due = [each for each in found if each.due]
         return sorted(due, key=lambda each: (each.overdue_ms, each.ratio), reverse=True)
 
-    def _cleanable(self, logs: Iterable[Log]) -> list[Cleanable]:
+    def _cleanable(self, logs: Iterable[Log]) -> "list[Cleanable]":
+        from leafcuttr.log.cleaner.policy import cleanable
+
         now_ms, found = self._clock.now_ms(), []
         for log in logs:
             # The next read of a damaged log reports what is wrong with it.
@@ -147,9 +152,10 @@ class Cleaner:
 
     # One log
 
-    async def _clean(self, target: Cleanable) -> None:
+    async def _clean(self, target: "Cleanable") -> None:
         """All rounds over one log. Raises nothing about this log."""
         from leafcuttr.log.cleaner.round import GivenUpError, LogGoneError
+        from leafcuttr.log.cleaner.worker import ChildEndedError
 
         log = target.log
         name = log.topic_partition
@@ -180,8 +186,9 @@ class Cleaner:
             self._warned.add(name)
             _log.warning("compacting %s failed, it is tried again: %s", name, reason)
 
-    async def _rounds(self, log: Log, target: Cleanable) -> None:
+    async def _rounds(self, log: Log, target: "Cleanable") -> None:
         from leafcuttr.log.cleaner.round import CleaningRound
+        from leafcuttr.log.cleaner.worker import CleaningProcess
 
         name, first_dirty = log.topic_partition, target.first_dirty
         cleaning = CleaningRound(log, self._logs, self._settings, self._clock, self._pool, self._rate)
@@ -231,6 +238,8 @@ class Cleaner:
             changed = self._changed  # before this one is sent: the next may come meanwhile
             rate = self._rate()
             if rate != known:
+                from leafcuttr.log.cleaner.worker import ChildEndedError
+
                 known = rate
                 for child in tuple(self._children):
                     with suppress(ChildEndedError):

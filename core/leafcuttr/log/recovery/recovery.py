@@ -40,7 +40,6 @@ from leafcuttr.log.producers.snapshot import is_sound
 from leafcuttr.log.producers.state import ProducerStateTable
 from leafcuttr.log.recovery.epoch_checkpoint import EpochCheckpoint
 from leafcuttr.log.recovery.known import DamagedLogError, Known
-from leafcuttr.log.recovery.replay import producers_at
 from leafcuttr.log.resources import LogResources
 from leafcuttr.log.segment.scan import DamagedSegmentError
 from leafcuttr.log.segment.segment import LAST_BASE, Segment, segment_name
@@ -304,6 +303,7 @@ class _Restore:
             return log
         first = max((number for number, base in enumerate(bases) if base <= point), default=0)
         segments = [self._synced_segment(base) for base in bases[:first]]
+        from leafcuttr.log.recovery.replay import producers_at
         from leafcuttr.log.recovery.rescan import Rescan
 
         epochs = EpochCheckpoint(self.folder)
