@@ -67,7 +67,7 @@ def start(broker: Broker, connections: Connections, nursery: trio.Nursery) -> No
             lambda: settings.int("delegation.token.expiry.check.interval.ms") / 1000,
             broker.delegation_tokens.remove_expired,
         )
-    nursery.start_soon(connections.sessions.run)
+    nursery.start_soon(connections.end_sessions)
     if broker.audit is not None:
         nursery.start_soon(_sweep_audit, broker.audit)
     if every_ms := settings.int("lc.tls.reload.interval.ms"):

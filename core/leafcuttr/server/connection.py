@@ -28,7 +28,6 @@ from leafcuttr.handlers import api_versions, produce
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.delayed import DelayedAnswer
 from leafcuttr.runtime.pacing import Pace
-from leafcuttr.server.login.sessions import Sessions
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.outbox import Outbox
 from leafcuttr.server.queue import RequestQueue
@@ -46,6 +45,7 @@ from leafcuttr.wire.frame import read_client_id
 from leafcuttr_sdk.trouble import exhausted
 
 if TYPE_CHECKING:
+    from leafcuttr.server.login.sessions import Sessions
     from leafcuttr.server.throttle import ConnectionThrottle, Pause
 
 logger = logging.getLogger(__name__)
@@ -141,7 +141,7 @@ class Connection:
     def context(self) -> RequestContext:
         return self._context
 
-    def has_logged_in(self, begun: bytes, sessions: Sessions) -> None:
+    def has_logged_in(self, begun: bytes, sessions: "Sessions") -> None:
         """Before `run`: its context says who it is, and this much of its next request has come."""
         while begun:
             space = self.buffer.free_space()

@@ -21,7 +21,6 @@ from leafcuttr.handlers.context import context_of
 from leafcuttr.runtime.complaints import Complaints
 from leafcuttr.runtime.connection_budget import most_of_clients
 from leafcuttr.server.connection import Connection
-from leafcuttr.server.login.sessions import Sessions
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.queue import RequestQueue
 from leafcuttr.server.rate import CreationRate
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from leafcuttr.server.address_rates import AddressRates
     from leafcuttr.server.handshakes import Handshakes
     from leafcuttr.server.login.logins import Logins
+    from leafcuttr.server.login.sessions import Sessions
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +73,8 @@ class Connections:
         self._address_rates: AddressRates | None = None
         self._handshakes: Handshakes | None = None
         self._logins: Logins | None = None
-        self.sessions = Sessions(broker.clock)
+        self.sessions: Sessions | None = None  # once a client logs in
+        self._has_sessions: Final = trio.Event()
         self.pauses = 0  # how often accepting has stopped: max.connections, their rate, or no descriptors
         self.stopping = False
         self._measure()
@@ -194,7 +195,8 @@ class Connections:
                 await connection.run()
         finally:
             self.all.discard(connection)
-            self.sessions.forget(connection)
+            if self.sessions is not None:
+                self.sessions.forget(connection)
             self._of_listener(listener).open -= 1
             self._refused.discard(host)
             left = self._by_address.pop(host) - 1
@@ -236,14 +238,24 @@ class Connections:
             return not self.stopping
         if self._logins is None:
             from leafcuttr.server.login.logins import Logins
+            from leafcuttr.server.login.sessions import Sessions
 
             self._logins = Logins(self._broker)
+            self.sessions = Sessions(self._broker.clock)
+            self._has_sessions.set()
             self._follow_credentials()
         begun = await self._logins.succeeds(transport, connection.context)
         if begun is None:
             return False
+        assert self.sessions is not None
         connection.has_logged_in(begun, self.sessions)
         return True
+
+    async def end_sessions(self) -> None:
+        """Each when it is over, until cancelled."""
+        await self._has_sessions.wait()
+        assert self.sessions is not None
+        await self.sessions.run()
 
     def _follow_credentials(self) -> None:
         """Have connections end when what their clients have logged in with does not hold any more."""
@@ -261,6 +273,7 @@ class Connections:
         )
 
     def _end_withdrawn(self) -> None:
+        assert self.sessions is not None
         for connection in list(self.all):
             if connection.is_withdrawn:
                 self.sessions.withdraw(connection)

@@ -26,6 +26,7 @@ from leafcuttr_sdk.metrics import OTHER, Metric
 
 if TYPE_CHECKING:
     from leafcuttr.log.append.chain.chain import Tally
+    from leafcuttr.server.login.sessions import Sessions
 
 _RUNNING, _STOPPING = 3, 7  # Kafka's BrokerState
 _CODES = frozenset(ErrorCode)
@@ -135,14 +136,24 @@ def _by_listener(metric: Metric, read: Callable[[Gathered], dict[str, int]]) -> 
     _reads(metric)(reading)
 
 
+def _of_sessions(read: "Callable[[Sessions], dict[str, int]]") -> Callable[[Gathered], dict[str, int]]:
+    """Nobody has logged in while there are no sessions."""
+
+    def reading(gathered: Gathered) -> dict[str, int]:
+        sessions = gathered.connections.sessions
+        return {} if sessions is None else read(sessions)
+
+    return reading
+
+
 _by_listener(requests.CONNECTIONS, lambda gathered: gathered.connected)
 _by_listener(requests.CONNECTIONS_ACCEPTED, lambda gathered: gathered.connections.accepted)
 _by_listener(requests.CONNECTIONS_REFUSED, lambda gathered: gathered.connections.refused)
-_by_listener(requests.LOGINS, lambda gathered: gathered.connections.sessions.begun)
+_by_listener(requests.LOGINS, _of_sessions(lambda sessions: sessions.begun))
 _by_listener(requests.LOGINS_FAILED, lambda gathered: gathered.connections.not_admitted)
-_by_listener(requests.LOGINS_AGAIN, lambda gathered: gathered.connections.sessions.begun_again)
-_by_listener(requests.LOGINS_AGAIN_FAILED, lambda gathered: gathered.connections.sessions.failed_again)
-_by_listener(requests.SESSIONS_OVER, lambda gathered: gathered.connections.sessions.used_after_the_end)
+_by_listener(requests.LOGINS_AGAIN, _of_sessions(lambda sessions: sessions.begun_again))
+_by_listener(requests.LOGINS_AGAIN_FAILED, _of_sessions(lambda sessions: sessions.failed_again))
+_by_listener(requests.SESSIONS_OVER, _of_sessions(lambda sessions: sessions.used_after_the_end))
 _number(requests.MALFORMED, lambda gathered: gathered.broker.counts.malformed)
 _number(requests.ACCEPT_PAUSES, lambda gathered: gathered.connections.pauses)
 
