@@ -427,10 +427,10 @@ def test_topics_follow_when_patterns_change() -> None:
 
 
 def test_services_that_are_a_way_around_the_acls_are_said() -> None:
-    mqtt = Plugin("mqtt", 1, "MQTT", enabled_by="lc.mqtt.broker.enable")
-    switch = Setting("lc.mqtt.broker.enable", Type.BOOLEAN, False, "Switches it on.")
-    found = CORE.with_plugin(section(mqtt, (switch,), (), bundled=True))
-    on = "lc.mqtt.broker.enable=true"
+    registry = Plugin("registry", 1, "Registry", enabled_by="lc.schema.registry.enable")
+    switch = Setting("lc.schema.registry.enable", Type.BOOLEAN, False, "Switches it on.")
+    found = CORE.with_plugin(section(registry, (switch,), (), bundled=True))
+    on = "lc.schema.registry.enable=true"
     standard = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"
     assert load_settings(None, {}, [on], lambda _: found)[1] == []
     assert load_settings(None, {}, [standard], lambda _: found)[1] == []

@@ -24,7 +24,7 @@ _BUNDLED: Final = {
 }
 _THIRD_PARTY: Final = "lc.plugin."
 _ENABLING: Final = ("lc.mqtt.broker.enable", "lc.schema.registry.enable", "lc.http.proxy.enable")
-_AS_THE_BROKER: Final = ("lc.mqtt.broker.enable", "lc.schema.registry.enable")
+_AS_THE_BROKER: Final = ("lc.schema.registry.enable",)
 """Services whose clients have no rights of their own."""
 _REPLICATION_FACTORS: Final = (
     "default.replication.factor",

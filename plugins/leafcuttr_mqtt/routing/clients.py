@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from leafcuttr_mqtt.packets.frames import PublishFrames
     from leafcuttr_mqtt.packets.types import Packet, ReasonCode, Will
     from leafcuttr_mqtt.routing.retained import Feed
+    from leafcuttr_mqtt.routing.rights import Publishing, Who
     from leafcuttr_mqtt.session.session import Session
     from leafcuttr_mqtt.storage.state import StoredSession, Unfinished
 
@@ -74,12 +75,14 @@ class Client:
         "going_will",
         "noted",
         "offered",
+        "publishing",
         "repeated",
         "session",
         "stored",
         "unfinished",
         "user_name",
         "waits_in_log",
+        "who",
     )
 
     def __init__(self, session: "Session", stored: "StoredSession") -> None:
@@ -108,6 +111,10 @@ class Client:
         self.filter_bytes = 0
         """Of the session's subscriptions, in characters."""
         self.user_name: str | None = None
+        self.who: Who | None = None
+        """Whom it is for, where there are rights: the client that is connected, or was last."""
+        self.publishing: Publishing | None = None
+        """What the client may publish, where it has not all rights."""
         self.repeated: set[int] = set()
         """Packet identifiers with QoS 2 that came again while an earlier connection's message is being stored."""
         self.unfinished: dict[int, Unfinished] = {}

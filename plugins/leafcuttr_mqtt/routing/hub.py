@@ -41,6 +41,7 @@ from leafcuttr_mqtt.topics.names import matches
 
 if TYPE_CHECKING:
     from leafcuttr_mqtt.mapping.targets import Target
+    from leafcuttr_mqtt.routing.rights import Rights, Who
     from leafcuttr_mqtt.storage.store import Store
     from leafcuttr_sdk.types import Clock
 
@@ -67,11 +68,14 @@ class Hub:
         store: "Store",
         logger: logging.Logger,
         publish_soon: Callable[[Message, Callable[[], None]], None],
+        rights: "Rights | None" = None,
     ) -> None:
+        """`rights` are those of clients, where the broker has an authorizer."""
         self.limits: Final = limits
         self.clock: Final = clock
         self.store: Final = store
-        self.router: Final = Router(self._journal if store.keeps else None, self.dropped)
+        self.rights: Final = rights
+        self.router: Final = self._router()
         self.retained: Final = RetainedMessages()
         self.feeds: Final = Feeds(limits.queue, self.router, self.retained, self.note)
         self.clients: Final[dict[str, Client]] = {}
@@ -103,7 +107,22 @@ class Hub:
         self._again: Iterator[int] | None = None
         """What is left to be noted again because an internal topic was deleted; a step gives its bytes, about."""
 
+    def _router(self) -> Router:
+        journal = self._journal if self.store.keeps else None
+        if self.rights is None:
+            return Router(journal, self.dropped)
+        from leafcuttr_mqtt.routing.rights import GuardedRouter
+
+        return GuardedRouter(self.rights, journal, self.dropped)
+
     # Connections
+
+    def identify(self, client: Client, who: "Who") -> None:
+        """Who the client of a session is, where there are rights. `note` is to follow."""
+        from leafcuttr_mqtt.routing.rights import GuardedRouter
+
+        assert isinstance(self.router, GuardedRouter)
+        self.router.identify(client, who)
 
     def connect(
         self, connection: Attached, connect: Connect, client_id: str, user_name: str | None = None
@@ -180,8 +199,18 @@ class Hub:
                 client.going_will = None
                 self._forget_will(client)
 
+        if client.who is not None and not self._may_publish(client.who, will.topic):
+            self._forget_will(client)
+            return
         client.going_will = will
         self._publish_soon(will_message(client.client_id, will, self.clock.now_ms()), stored)
+
+    def _may_publish(self, who: "Who", topic: str) -> bool:
+        """A will. Its client has gone, and is not told."""
+        why = None if self.rights is None else self.rights.why_not_published(who, topic)
+        if why is not None:
+            self._logger.warning("a will is not published: %s", why)
+        return why is None
 
     def _forget_will(self, client: Client) -> None:
         """The will is stored: a start need not publish it."""
@@ -276,7 +305,13 @@ class Hub:
 
     def _will_record(self, client: Client, will: Will) -> SessionRecord:
         """Of a session that is over, and whose will is not stored yet."""
-        return SessionRecord(client.client_id, client.stored.number, will=will, user_name=client.user_name)
+        return SessionRecord(
+            client.client_id,
+            client.stored.number,
+            will=will,
+            user_name=client.user_name,
+            who=_stored_who(client.who),
+        )
 
     def _record(self, client: Client) -> SessionRecord:
         session = client.session
@@ -295,6 +330,7 @@ class Hub:
             will=will,
             will_due_ms=will_due_ms,
             user_name=client.user_name,
+            who=_stored_who(client.who),
             sent=session.outbound.sent,
             retained=tuple(client.feeds),
             histories=self.histories(client),
@@ -335,8 +371,20 @@ class Hub:
             self._restore(found, now_ms)
         for record in recovered.wills:
             if record.will is not None:
+                who = self._who_of(record)
+                if who is not None and not self._may_publish(who, record.will.topic):
+                    self._forget_will_of(record.client_id)
+                    continue
                 message = will_message(record.client_id, record.will, now_ms)
                 self._publish_soon(message, partial(self._forget_will_of, record.client_id))
+
+    def _who_of(self, record: SessionRecord) -> "Who | None":
+        """None: there are no rights, or were none when it was connected."""
+        if self.rights is None or record.who is None:
+            return None
+        from leafcuttr_mqtt.routing.rights import Who
+
+        return Who.of_stored(*record.who)
 
     def _forget_will_of(self, client_id: str) -> None:
         """A will of an earlier run is stored."""
@@ -351,6 +399,7 @@ class Hub:
         client.noted = True
         client.connected_ms, client.user_name = record.connected_ms, record.user_name
         client.unfinished = dict(found.unfinished)
+        client.who = self._who_of(record)
         session.expiry_s, session.will = record.expiry_s, record.will
         session.disconnected_ms = now_ms if record.disconnected_ms is None else record.disconnected_ms
         session.inbound.restore(stored.received.values(), stored.next_number)
@@ -643,3 +692,7 @@ class Hub:
                 self.store.note_retained_ended(topic)
                 count += 1
         return count
+
+
+def _stored_who(who: "Who | None") -> tuple[str, str, str] | None:
+    return None if who is None else who.stored

@@ -154,9 +154,13 @@ class Router:
         known = self._plans.recent.get(topic) or self._plans.get(topic)
         if known is not None and known[0] is matched:
             return known[1]
-        plan = tuple([_receiver(client, subscriptions) for client, subscriptions in matched.subscribers])
+        plan = self._planned(matched)
         self._plans.put(topic, (matched, plan), len(plan) * RECEIVER_BYTES)
         return plan
+
+    @staticmethod
+    def _planned(matched: Matched[Client, Subscription]) -> tuple[Receiver, ...]:
+        return tuple([_receiver(client, subscriptions) for client, subscriptions in matched.subscribers])
 
     def _forget(self, topic_filter: str) -> None:
         """Plans that a change of this filter makes wrong."""

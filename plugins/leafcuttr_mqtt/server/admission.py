@@ -12,6 +12,8 @@ from leafcuttr_mqtt.topics.names import why_too_deep
 from leafcuttr_sdk.authentication import Authenticated, Challenge, Principal, act_for
 
 if TYPE_CHECKING:
+    from leafcuttr_mqtt.routing.clients import Client
+    from leafcuttr_mqtt.routing.rights import Who
     from leafcuttr_mqtt.server.contract import Served
     from leafcuttr_sdk.authentication import AuthenticationExchange, Step
     from leafcuttr_sdk.serving import ByteStream
@@ -75,6 +77,8 @@ class Admission:
         elif isinstance(step, Authenticated):
             if again:
                 self._authenticated(step)
+                if self._connection.client is not None:
+                    self._identify(self._connection.client)
                 self._connection.put_packet(conversation.re_authenticated(step.data or None))
                 self._connection.send_soon()
             else:
@@ -88,6 +92,31 @@ class Admission:
         expires_ms = authenticated.expires_ms
         if expires_ms is not None:
             self._connection.expires_at(expires_ms)
+        if authenticated.still_holds is not None:
+            self._connection.holds_while(authenticated.still_holds)
+
+    @property
+    def _who(self) -> "Who | None":
+        """None: there are no rights, or it is a bridge of this broker, which does what its settings say."""
+        if self._connection.running.hub.rights is None or isinstance(self._stream, LocalStream):
+            return None
+        from leafcuttr_mqtt.routing.rights import Who
+
+        assert self.principal is not None
+        return Who(self.principal, self._stream.peer.host)
+
+    def _identify(self, client: "Client") -> None:
+        who, connection = self._who, self._connection
+        if who is not None:
+            connection.running.hub.identify(client, who)
+        connection.take_quota(self.principal)
+
+    def _check_will(self, topic: str) -> None:
+        """Raises NotAuthenticated."""
+        rights, who = self._connection.running.hub.rights, self._who
+        why = None if rights is None or who is None else rights.why_not_published(who, topic)
+        if why is not None:
+            raise NotAuthenticated(ReasonCode.NOT_AUTHORIZED, f"its will: {why}")
 
     def _refuse_own(self, client_id: str) -> None:
         """A client with the identifier of a bridge would get its session, and what waits there. Raises
@@ -111,6 +140,8 @@ class Admission:
             raise NotAuthenticated(ReasonCode.TOPIC_NAME_INVALID, f"the topic of its will: {wrong}")
         self._refuse_own(connect.client_id)
         self._authenticated(authenticated)
+        if connect.will is not None:
+            self._check_will(connect.will.topic)
         client_id = connect.client_id or f"auto-{uuid.uuid4().hex}"
         if not conversation.fits(client_id, data):
             connection.end(
@@ -123,6 +154,7 @@ class Admission:
         had_notes = before is not None and before.noted
         client, present = hub.connect(connection, connect, client_id, connect.user_name)
         connection.client = client
+        self._identify(client)
         for packet in conversation.accept(client.session, present=present, authentication_data=data):
             connection.put_packet(packet)
         connection.accepted(conversation.keep_alive_s)

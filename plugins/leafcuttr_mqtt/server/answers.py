@@ -84,7 +84,13 @@ def answer(read: "UnderWay", event: Event) -> Iterator[None] | None:
         return _unsubscribe(connection, client, event)
     elif isinstance(event, Publish):
         refusal = why_refused(event.topic, client.client_id)
-        assert refusal is not None
+        if refusal is None:
+            # It was denied when it came, which is what counts.
+            why = client.publishing and client.publishing.why_not(event.topic, quietly=True)
+            refusal = (
+                ReasonCode.NOT_AUTHORIZED,
+                why or f"it was not allowed to publish to {event.topic[:255]}",
+            )
         refuse(read, event, *refusal)
     elif isinstance(event, PublishRefused):
         _tell(connection, event.publish, event.reason, event.text)
@@ -161,6 +167,13 @@ def _subscribe(connection: "Served", client: "Client", packet: Subscribe) -> Ite
             request.retain_handling,
             identifier,
         )
+        who = client.who
+        if who is not None and hub.rights is not None:
+            denied = hub.rights.why_not_subscribed(who, topic_filter)
+            if denied is not None:
+                wrong = denied
+                reasons.append(ReasonCode.NOT_AUTHORIZED if five else _FAILURE)
+                continue
         if not hub.has_room(client, request.filter):
             wrong = f"{request.filter[:255]}: the session has as many subscriptions as it may have"
             reasons.append(ReasonCode.QUOTA_EXCEEDED if five else _FAILURE)

@@ -20,10 +20,14 @@ from leafcuttr_mqtt.server.outgoing import Outgoing
 from leafcuttr_mqtt.server.reading import read_packets
 from leafcuttr_mqtt.server.states import ENDED, LIVES, Event, Life
 from leafcuttr_mqtt.session.conversation import Conversation
+from leafcuttr_sdk.principals import ANONYMOUS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from leafcuttr_mqtt.server.admission import Admission
     from leafcuttr_mqtt.server.running import Running
+    from leafcuttr_sdk.principals import Principal
     from leafcuttr_sdk.serving import ByteStream
 
 _FAREWELL_S: Final = 1.0
@@ -122,6 +126,20 @@ class Connection(Outgoing):
     def expires_at(self, expires_ms: int) -> None:
         """See `Served`."""
         self.running.expire_at(self, expires_ms)
+
+    def holds_while(self, still_holds: "Callable[[], bool]") -> None:
+        """See `Served`."""
+        self.running.hold(self, still_holds)
+
+    def take_quota(self, principal: "Principal | None") -> None:
+        """See `Served`."""
+        assert self.client is not None
+        self.quota = self.running.broker.security.quota(principal or ANONYMOUS, self.client.client_id)
+
+    def quotas_changed(self) -> None:
+        """See `Endable`."""
+        if self.admission is not None and self.client is not None:
+            self.take_quota(self.admission.principal)
 
     # As `Outgoing` has it
 

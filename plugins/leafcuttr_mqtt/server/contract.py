@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from leafcuttr_mqtt.routing.work import Work
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from leafcuttr_mqtt.mapping.outcomes import Failure
     from leafcuttr_mqtt.messages import Message
     from leafcuttr_mqtt.packets.frames import PublishFrames
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from leafcuttr_mqtt.server.states import Life, Stage
     from leafcuttr_mqtt.session.conversation import Conversation
     from leafcuttr_mqtt.session.events import Event
+    from leafcuttr_sdk.principals import Principal
 
 Entry: TypeAlias = "tuple[Message, Gathered | None, int] | None"
 """Of an event: its message, where it is mapped the lane that it is written by, and its place there; None for what is
@@ -98,6 +101,14 @@ class Served(Protocol):
 
     def expires_at(self, expires_ms: int) -> None:
         """Its client has to authenticate again by then."""
+        ...
+
+    def holds_while(self, still_holds: "Callable[[], bool]") -> None:
+        """What its client has logged in with is good for so long."""
+        ...
+
+    def take_quota(self, principal: "Principal | None") -> None:
+        """It is held back by what holds for this principal."""
         ...
 
     def end(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from leafcuttr_mqtt.routing.clients import Client
     from leafcuttr_mqtt.server.contract import UnderWay
     from leafcuttr_mqtt.server.running import Running
+    from leafcuttr_sdk.security import ClientQuota
     from leafcuttr_sdk.serving import ByteStream
 
 MOST_OUT: Final = 256 * 1024
@@ -53,6 +54,7 @@ class Outgoing:
         "_sealed_needs_store",
         "_touched",
         "client",
+        "quota",
         "read",
         "running",
         "slow",
@@ -67,6 +69,8 @@ class Outgoing:
         self.state = Life.OPENING
         self.version: Version = Version.V3_1_1
         self.client: Client | None = None
+        self.quota: ClientQuota | None = None
+        """What its client has left, if there is a quota for it."""
         self.read: UnderWay | None = None
         """The one that is under way."""
         self._out = _NOTHING
@@ -161,6 +165,8 @@ class Outgoing:
         counts = self.running.counts
         counts.packets_sent += len(self._out)
         counts.bytes_sent += self._out_bytes
+        if self.quota is not None:
+            self.quota.consumed(self._out_bytes)
         self._sealed, self._out, self._out_bytes = self._out, _NOTHING, 0
         self._sealed_needs_store, self._needs_store = self._needs_store, False
         read = self.read

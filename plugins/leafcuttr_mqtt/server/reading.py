@@ -21,6 +21,7 @@ from leafcuttr_mqtt.session.states import Phase
 if TYPE_CHECKING:
     from leafcuttr_mqtt.packets.errors import PacketError
     from leafcuttr_mqtt.packets.reader import PacketReader
+    from leafcuttr_sdk.security import ClientQuota
     from leafcuttr_sdk.serving import ByteStream
 
 READ_BYTES: Final = 64 * 1024
@@ -28,6 +29,8 @@ MOST_PACKETS: Final = 4096
 """Of a read. A client that sends more at once, which are smaller than any message, is read in smaller pieces from then
 on: what a read brings is answered in one step of the loop."""
 SMALL_READ_BYTES: Final = 2 * 1024
+HELD_BACK_S: Final = 1.0
+"""At a time: the shortest keep alive is not much longer."""
 
 
 class BeingRead(Served, Protocol):
@@ -38,6 +41,9 @@ class BeingRead(Served, Protocol):
 
     @property
     def stream(self) -> "ByteStream": ...
+
+    @property
+    def quota(self) -> "ClientQuota | None": ...
 
     @property
     def reader(self) -> "PacketReader": ...
@@ -53,6 +59,8 @@ async def read_packets(connection: "BeingRead") -> None:
     counts = connection.running.counts
     most = READ_BYTES
     while True:
+        if connection.quota is not None:
+            await _hold_back(connection)
         data = await stream.receive_some(most)
         if connection.client is not None:
             # Until then the time is for all of the handshake, however slowly it comes.
@@ -62,6 +70,8 @@ async def read_packets(connection: "BeingRead") -> None:
         if not data:
             return
         counts.bytes_received += len(data)
+        if connection.quota is not None:
+            connection.quota.produced(len(data))
         packets = reader.feed(bytes(data))
         if len(packets) > MOST_PACKETS:
             most = SMALL_READ_BYTES
@@ -81,6 +91,19 @@ async def read_packets(connection: "BeingRead") -> None:
             _end(connection, error)
         if connection.state is ENDED:
             return
+
+
+async def _hold_back(connection: "BeingRead") -> None:
+    """A client that has had more than its quota is read later. That it is not heard meanwhile is no fault of it."""
+    changed = connection.running.quotas_changed
+    while connection.quota is not None and connection.state is not ENDED:
+        wait_s = connection.quota.wait_s()
+        if wait_s <= 0:
+            return
+        connection.heard = trio.current_time()
+        with trio.move_on_after(min(wait_s, HELD_BACK_S)):
+            await changed.wait()
+            changed = connection.running.quotas_changed
 
 
 def _end(connection: "BeingRead", error: "PacketError") -> None:

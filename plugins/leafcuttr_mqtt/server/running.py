@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from leafcuttr_mqtt.mapping.settings import MappingOptions
     from leafcuttr_mqtt.messages import Message
     from leafcuttr_mqtt.routing.clients import Client
+    from leafcuttr_mqtt.routing.rights import Rights
     from leafcuttr_mqtt.server.authentication import Doorkeeper
     from leafcuttr_mqtt.session.types import Delivery, Subscription
     from leafcuttr_mqtt.settings import Options
@@ -65,6 +66,10 @@ class Endable(Watched, Protocol):
         """End it: with DISCONNECT in 5.0."""
         ...
 
+    def quotas_changed(self) -> None:
+        """Others may hold for its client."""
+        ...
+
 
 class Running:
     """One start of the service. `background` lives longer than the connections."""
@@ -94,7 +99,9 @@ class Running:
             Store(broker, mapped=self._kafka_topics) if options.persistence else NoStore()  # type: ignore[assignment]
         )
         self.writer: Final[Writer] = self._kafka_writer()
-        self.hub: Final = Hub(self.limits, broker.clock, self.store, broker.logger, self._publish_soon)
+        self.hub: Final = Hub(
+            self.limits, broker.clock, self.store, broker.logger, self._publish_soon, self._rights()
+        )
         self.turns: Final = Turns(broker, self.writer, self.hub, background, broker.logger)
         self.egress: Final = make_egress(
             broker, mapping, self.turns, self.writer, self.hub, self.count_refused, self.complain
@@ -121,6 +128,10 @@ class Running:
         self.bridges: Sequence[LiveBridge] = ()
         self.reserved: Final[dict[str, int]] = {}
         """Client identifiers of the broker's own, and how often a client was refused because it had that one."""
+        self.quotas_changed = trio.Event()
+        """Set, and replaced, when quotas of clients may be others."""
+        self._holding: dict[Endable, Callable[[], bool]] = {}
+        """Connections whose credentials may be withdrawn, and whether they are still good."""
         self._authenticated: dict[Endable, int] = {}
         """Connections whose credentials expire, and when."""
         self.refused = 0
@@ -142,6 +153,14 @@ class Running:
         )
         return self.cluster
 
+    def _rights(self) -> "Rights | None":
+        security = self.broker.security
+        if not security.authorizes:
+            return None
+        from leafcuttr_mqtt.routing.rights import Rights
+
+        return Rights(security, self.mapping.rules if self.mapping.bootstrap is None else None)
+
     async def open(self) -> None:
         """Read what was kept. Raises BrokerError and PluginError."""
         if self.cluster is not None:
@@ -156,6 +175,13 @@ class Running:
 
     async def run(self) -> None:
         """What happens at times. For ever."""
+        end = self.broker.security.on_change(self._security_changed)
+        try:
+            await self._run()
+        finally:
+            end()
+
+    async def _run(self) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.keep_alive.run)
             if self.egress is not None:
@@ -240,6 +266,22 @@ class Running:
         """End the connection at that time, unless its client authenticates anew."""
         self._authenticated[connection] = expires_ms
 
+    def hold(self, connection: Endable, still_holds: "Callable[[], bool]") -> None:
+        """End the connection once the credentials of its client are good no more."""
+        self._holding[connection] = still_holds
+
+    def _security_changed(self) -> None:
+        """Users, rights or quotas are others."""
+        for connection, still_holds in list(self._holding.items()):
+            if not still_holds():
+                del self._holding[connection]
+                connection.end(ReasonCode.NOT_AUTHORIZED, "its credentials are good no more")
+        for connection in self.connections:
+            connection.quotas_changed()
+        self.quotas_changed.set()
+        self.quotas_changed = trio.Event()
+        self.turns.conclude()
+
     def count_refused(self, reason: str) -> None:
         """A message is not published, for good."""
         self.refused += 1
@@ -272,6 +314,7 @@ class Running:
         self.connections.discard(connection)
         self.keep_alive.remove(connection)
         self._authenticated.pop(connection, None)
+        self._holding.pop(connection, None)
 
     @property
     def trouble(self) -> str:

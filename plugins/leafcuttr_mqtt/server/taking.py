@@ -23,6 +23,7 @@ def take(connection: "Served", client: "Client", events: "list[Event]") -> None:
     entries, lanes = read.entries, read.lanes
     client_id = client.session.client_id
     now_ms = running.now_ms()
+    publishing = client.publishing
     for event in events:
         if type(event) is not Publish:
             entries.append(None)
@@ -30,6 +31,9 @@ def take(connection: "Served", client: "Client", events: "list[Event]") -> None:
         topic = event.topic
         # Nothing is to be said of nearly all topics: without a call.
         if (topic[0] == "$" or len(topic) >= MAX_LEVELS) and why_refused(topic, client_id):
+            entries.append(None)
+            continue
+        if publishing is not None and publishing.why_not(topic):
             entries.append(None)
             continue
         message = Message(topic, event.payload, event.qos, event.retain, client_id, now_ms)

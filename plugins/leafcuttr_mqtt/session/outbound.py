@@ -61,6 +61,7 @@ class Outbound:
         "_window",
         "connected",
         "drops",
+        "may_receive",
         "next_sequence",
         "sent",
     )
@@ -74,6 +75,8 @@ class Outbound:
         """All deliveries with QoS 1 and 2 below this sequence were sent at least once, and none from it on."""
         self.drops: list[Drop] = []
         """What `take` has given up since this list was emptied, which is up to its reader."""
+        self.may_receive: Callable[[str], bool] | None = None
+        """Whether the client may have the messages of a topic, where it has not all rights."""
         self._waiting = Waiting(limits)
         self._unacknowledged: dict[int, Delivery] = {}
         """By packet identifier, in the order of sequences: awaiting PUBACK or PUBREC."""
@@ -326,6 +329,9 @@ class Outbound:
         if message is None:
             self._forget(delivery)
             self.drops.append(Drop(delivery, DropReason.LOST))
+            return None
+        if self.may_receive is not None and not self.may_receive(message.topic):
+            self.drops.append(Drop(delivery, DropReason.NOT_ALLOWED))
             return None
         expiry_s: int | None = None
         if message.expires_ms is not None:

@@ -54,6 +54,8 @@ class DropReason(Enum):
     """Its packet is larger than the client accepts ([MQTT-3.1.2-25])."""
     LOST = "lost"
     """It was in the log only, and the log has it no more."""
+    NOT_ALLOWED = "not-allowed"
+    """Its client may not READ the topic, or not any more."""
     SESSION_ENDED = "session-ended"
 
 

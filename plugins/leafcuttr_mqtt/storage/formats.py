@@ -201,6 +201,8 @@ def encode_session(session: SessionRecord) -> bytes:
         "user_name": session.user_name,
         "sent": session.sent,
     }
+    if session.who is not None:
+        fields["who"] = session.who
     if session.will is not None:
         fields["will"] = _encode_will(session.will)
         fields["will_due_ms"] = session.will_due_ms
@@ -245,6 +247,7 @@ def decode_session(key: Bytes, value: Bytes) -> SessionRecord:
             will=None if will is None else _decode_will(will),
             will_due_ms=fields.get("will_due_ms"),
             user_name=fields["user_name"],
+            who=_decode_who(fields.get("who")),
             sent=int(fields["sent"]),
             retained=tuple(str(one) for one in fields.get("retained", ())),
             histories=tuple(_decode_history(one) for one in fields.get("histories", ())),
@@ -254,6 +257,13 @@ def decode_session(key: Bytes, value: Bytes) -> SessionRecord:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
         raise RecordFormatError(f"no session: {wrong!r}") from None
+
+
+def _decode_who(who: Any) -> tuple[str, str, str] | None:
+    if who is None:
+        return None
+    kind, name, host = who
+    return str(kind), str(name), str(host)
 
 
 def bucket_key(client_id: str, place: int) -> bytes:

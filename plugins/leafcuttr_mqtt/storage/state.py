@@ -66,6 +66,8 @@ class SessionRecord:
     will_due_ms: int | None = None
     """When the will is to be published, once the connection has ended."""
     user_name: str | None = None
+    who: tuple[str, str, str] | None = None
+    """Type and name of the principal of its client, and the address, where there are rights."""
     sent: int = 0
     """When its connection ended: all deliveries with lower sequences had been sent."""
     retained: tuple[str, ...] = ()
