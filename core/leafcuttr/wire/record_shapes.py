@@ -141,7 +141,7 @@ class Shapes:
         names = tuple(name for name, _ in headers)
         known = next((one for one in self._names if one.names == names), None)
         if known is None:
-            self._names.insert(0, _Names(names, self, _front(tail, key, value)))
+            self._names.insert(0, _Names(names, self, _front(key, value)))
             for gone in self._names[MOST_NAMES:]:
                 self._left += gone.forget()
             del self._names[MOST_NAMES:]
@@ -213,13 +213,11 @@ class _Front(NamedTuple):
     has_key: bool
 
 
-def _front(tail: bytes, key: bytes | None, value: bytes | None) -> _Front | None:
-    """None if the value is null, or a size takes more bytes than it needs: that is rare."""
+def _front(key: bytes | None, value: bytes | None) -> _Front | None:
+    """That of such ones, with sizes in the fewest bytes. None if the value is null, which is rare."""
     if value is None:
         return None
     size, value_size, content = _number(-1 if key is None else len(key)), _number(len(value)), key or b""
-    if not tail.startswith(size + content + value_size):
-        return None
     struct = Struct(f"{len(size)}s{len(content)}s{len(value_size)}s{len(value)}s")
     return _Front(size, value_size, struct, key is not None)
 
