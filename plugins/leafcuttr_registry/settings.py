@@ -30,6 +30,8 @@ def settings() -> Iterator[Setting]:
     """All settings of the plugin."""
     yield Setting(f"{PREFIX}.enable", Type.BOOLEAN, False, "Serve a schema registry.")
     for setting in web_settings(PREFIX, PORT):
+        if setting.name == f"{PREFIX}.authenticators":
+            setting = setting._replace(default=("broker",))
         limit = _LIMITS.get(setting.name.removeprefix(f"{PREFIX}."))
         yield setting if limit is None else setting._replace(default=limit)
     yield Setting(

@@ -421,18 +421,3 @@ def test_topics_follow_when_patterns_change() -> None:
     settings.replace_dynamic({"lc.filters.a*": "y"}, cluster=True)
     assert settings.of_topics == {"lc.filters": {"a*": ("y",)}}
     assert topic_config(settings, topic="abc").lc_filters == ("y",)
-
-
-# With an authorizer
-
-
-def test_services_that_are_a_way_around_the_acls_are_said() -> None:
-    registry = Plugin("registry", 1, "Registry", enabled_by="lc.schema.registry.enable")
-    switch = Setting("lc.schema.registry.enable", Type.BOOLEAN, False, "Switches it on.")
-    found = CORE.with_plugin(section(registry, (switch,), (), bundled=True))
-    on = "lc.schema.registry.enable=true"
-    standard = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-    assert load_settings(None, {}, [on], lambda _: found)[1] == []
-    assert load_settings(None, {}, [standard], lambda _: found)[1] == []
-    (line,) = load_settings(None, {}, [on, standard], lambda _: found)[1]
-    assert line == f"{on} (-o): what its clients do is done as the broker, whatever the ACLs are"

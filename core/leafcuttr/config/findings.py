@@ -24,8 +24,6 @@ _BUNDLED: Final = {
 }
 _THIRD_PARTY: Final = "lc.plugin."
 _ENABLING: Final = ("lc.mqtt.broker.enable", "lc.schema.registry.enable", "lc.http.proxy.enable")
-_AS_THE_BROKER: Final = ("lc.schema.registry.enable",)
-"""Services whose clients have no rights of their own."""
 _REPLICATION_FACTORS: Final = (
     "default.replication.factor",
     "offsets.topic.replication.factor",
@@ -134,7 +132,6 @@ def warnings(settings: Settings) -> Iterator[ConfigFinding]:
         where = settings.where("lc.isolated")
         line = f"lc.isolated=false ({where}): without replication nothing changes"
         yield ConfigFinding(Level.WARNING, "lc.isolated", "false", where, line)
-    yield from _around_the_authorizer(settings)
     guessed = advertised_by_host_name(settings)
     if guessed:
         line = (
@@ -142,16 +139,6 @@ def warnings(settings: Settings) -> Iterator[ConfigFinding]:
             f"clients are told {host_name()}"
         )
         yield ConfigFinding(Level.WARNING, "advertised.listeners", None, settings.where("listeners"), line)
-
-
-def _around_the_authorizer(settings: Settings) -> Iterator[ConfigFinding]:
-    if not settings.text("authorizer.class.name"):
-        return
-    for key in _AS_THE_BROKER:
-        if settings.catalog.broker_setting(key) is not None and settings.bool(key):
-            where = settings.where(key)
-            line = f"{key}=true ({where}): what its clients do is done as the broker, whatever the ACLs are"
-            yield ConfigFinding(Level.WARNING, key, "true", where, line)
 
 
 def notes(settings: Settings) -> Iterator[ConfigFinding]:

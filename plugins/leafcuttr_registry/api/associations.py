@@ -6,6 +6,7 @@ from typing import Any, Final
 from leafcuttr_registry.api import requests
 from leafcuttr_registry.api.endpoints import Api, add
 from leafcuttr_registry.api.exchange import RegistryExchange
+from leafcuttr_registry.api.rights import seen
 from leafcuttr_registry.subjects import associating
 from leafcuttr_registry.subjects.names import prefix_of
 from leafcuttr_registry.subjects.state import Association, Version
@@ -28,6 +29,7 @@ def attach(routes: Routes, api: Api) -> None:
         }
 
     async def give(exchange: RegistryExchange, found: Sequence[Association]) -> None:
+        found = seen(exchange, found, lambda each: each.key.subject)
         await exchange.give([shown(each) for each in exchange.page(found)])
 
     async def of_subject(exchange: RegistryExchange) -> None:

@@ -1,7 +1,7 @@
 """A request of the API: the media types that it may have, what its query says, and its body as JSON."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Final
 
 import trio
@@ -28,6 +28,8 @@ class RegistryExchange(Exchange):
     """One request. Errors have the media types of answers."""
 
     ERROR_TYPES: ClassVar[Sequence[str]] = OFFERS
+    check_body: "Callable[[dict[str, Any]], None] | None" = None
+    """Gets the body before the endpoint does; it may raise AuthorizationFailed."""
 
     async def give(self, value: object, status: int = 200) -> None:
         """Answer with JSON."""
@@ -75,6 +77,8 @@ class RegistryExchange(Exchange):
             raise ApiError(50001, f"The body cannot be read: {error}") from None
         if not isinstance(found, dict):
             raise ApiError(422 if found is None else 400, "The body has to be a JSON object.")
+        if self.check_body is not None:
+            self.check_body(found)
         return found
 
     def check_type(self) -> None:

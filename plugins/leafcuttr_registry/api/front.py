@@ -19,18 +19,18 @@ from leafcuttr_registry.api import (
 )
 from leafcuttr_registry.api.endpoints import Api, Restartable, add
 from leafcuttr_registry.api.exchange import OFFERS, RegistryExchange
+from leafcuttr_registry.api.rights import GuardedRoutes
 from leafcuttr_registry.checks import turns
 from leafcuttr_registry.counts import RefusalCounts
 from leafcuttr_registry.settings import Options
 from leafcuttr_registry.subjects.names import DEFAULT, prefix_of
 from leafcuttr_registry.subjects.refusals import STORE_FAILED, Refusal
-from leafcuttr_sdk.errors import BrokerError
+from leafcuttr_sdk.errors import AuthorizationFailed, BrokerError
 from leafcuttr_sdk.web.cors import CorsHeaders
 from leafcuttr_sdk.web.errors import ApiError
 from leafcuttr_sdk.web.exchange import Exchange
 from leafcuttr_sdk.web.front import Application
 from leafcuttr_sdk.web.negotiation import choose
-from leafcuttr_sdk.web.routes import Routes
 from leafcuttr_sdk.web.serving import Serving
 
 _BY_ID: Final = b"/schemas/ids/"
@@ -46,7 +46,7 @@ class Front:
     def __init__(self, service: Restartable, options: Options, serving: Serving) -> None:
         self._api = Api(service, options)
         self._serving = serving
-        self._routes = Routes()
+        self._routes = GuardedRoutes(self._api)
         self._refusals = RefusalCounts(serving.broker)
         self._ready: dict[bytes, bytes] = {}
         self._ready_size = 0
@@ -93,7 +93,12 @@ class Front:
         """Answer a request. Raises ApiError."""
         scope = exchange.scope
         path: bytes = scope["raw_path"]
-        if path.startswith(_BY_ID) and exchange.method == "GET" and not scope["query_string"]:
+        if (
+            path.startswith(_BY_ID)
+            and exchange.method == "GET"
+            and not scope["query_string"]
+            and not self._serving.broker.security.authorizes
+        ):
             body = self._ready_answer(path)
             if body is not None:
                 exchange.endpoint = _ENDPOINT
@@ -114,6 +119,8 @@ class Front:
         except Refusal as refusal:
             raise self._api.rendering.refusal(refusal) from None
         except BrokerError as error:
+            if isinstance(error, AuthorizationFailed) and error.operation is not None:
+                raise  # of the client; any other is of the registry itself
             raise ApiError(
                 STORE_FAILED, f"{error.code.name}: {error.message}" if error.message else error.code.name
             ) from None

@@ -6,6 +6,7 @@ from uuid import UUID
 from leafcuttr_registry.api.associations import shown
 from leafcuttr_registry.api.endpoints import Api, add
 from leafcuttr_registry.api.exchange import RegistryExchange
+from leafcuttr_registry.api.rights import seen
 from leafcuttr_registry.subjects import associating, listing
 from leafcuttr_registry.subjects.content import Content
 from leafcuttr_registry.subjects.names import DEFAULT, beside, normalized
@@ -25,7 +26,22 @@ def attach(routes: Routes, api: Api) -> None:
         known = listing.entry_for(api.state, id, subject) if id <= _HIGHEST else None
         if known is None:
             raise no_schema(given)
-        return known
+        context, entry, place = known
+        if exchange.serving.broker.security.authorizes:
+            place = readable(exchange, entry, place)
+        return context, entry, place
+
+    def readable(exchange: RegistryExchange, entry: IdEntry, place: Version) -> Version:
+        """A version that has it, of a subject that the client may read: this one if possible. Raises ApiError 40301."""
+        allowed = seen(exchange, [place, *entry.places.values()], lambda each: each.subject)
+        if not allowed:
+            who = exchange.serving.principal
+            raise ApiError(40301, f"{who} may not READ a topic subject/... that has this schema")
+        return allowed[0]
+
+    def seen_places(exchange: RegistryExchange, entry: IdEntry) -> list[Version]:
+        places = listing.places(entry, deleted=exchange.flag("deleted"))
+        return seen(exchange, places, lambda each: each.subject, "DESCRIBE")
 
     async def by_id(exchange: RegistryExchange) -> None:
         context, entry, place = found(exchange)
@@ -52,12 +68,12 @@ def attach(routes: Routes, api: Api) -> None:
 
     async def subjects_of_id(exchange: RegistryExchange) -> None:
         _, entry, _ = found(exchange)
-        places = listing.places(entry, deleted=exchange.flag("deleted"))
+        places = seen_places(exchange, entry)
         await exchange.give(exchange.page([each.subject for each in places]))
 
     async def versions_of_id(exchange: RegistryExchange) -> None:
         _, entry, _ = found(exchange)
-        places = listing.places(entry, deleted=exchange.flag("deleted"))
+        places = seen_places(exchange, entry)
         await exchange.give(
             exchange.page([{"subject": each.subject, "version": each.version} for each in places])
         )
@@ -66,6 +82,8 @@ def attach(routes: Routes, api: Api) -> None:
         given = exchange.parameters["guid"]
         for context, id in listing.ids_of_guid(api.state, digest(given)):
             entry = api.state.contexts[context].ids[id]
+            if exchange.serving.broker.security.authorizes:
+                readable(exchange, entry, next(iter(entry.places.values())))
             text = await api.rendered(exchange, next(iter(entry.places)).subject, entry.content)
             await exchange.give(api.rendering.content(entry.content, text))
             return
@@ -73,7 +91,12 @@ def attach(routes: Routes, api: Api) -> None:
 
     async def ids_of_guid(exchange: RegistryExchange) -> None:
         ids = listing.ids_of_guid(api.state, digest(exchange.parameters["guid"]))
-        await exchange.give([{"context": context, "id": id} for context, id in ids])
+        found = [
+            (context, id)
+            for context, id in ids
+            if seen(exchange, api.state.contexts[context].ids[id].places.values(), lambda each: each.subject)
+        ]
+        await exchange.give([{"context": context, "id": id} for context, id in found])
 
     async def types(exchange: RegistryExchange) -> None:
         await exchange.give(api.registry.checks.types)
@@ -87,6 +110,7 @@ def attach(routes: Routes, api: Api) -> None:
             latest_only=exchange.flag("latestOnly"),
             rule_type=exchange.text("ruleType"),
         )
+        versions = seen(exchange, versions, lambda each: each.subject)
         aliases = listing.aliases(api.state) if exchange.flag("aliases") else {}
         if aliases:
             listed = {each.subject for each in versions}
@@ -94,11 +118,14 @@ def attach(routes: Routes, api: Api) -> None:
                 if any(name.startswith(prefix) for name in aliases[subject]):
                     more = api.state.versions(subject, deleted=exchange.flag("deleted"))
                     versions += more[-1:] if exchange.flag("latestOnly") else more
+            versions = seen(exchange, versions, lambda each: each.subject)
             versions.sort(key=lambda each: (each.subject, each.version))
         await exchange.give_all(
             {
                 **api.rendering.version(each),
-                **({"aliases": aliases[each.subject]} if each.subject in aliases else {}),
+                **(
+                    {"aliases": seen(exchange, aliases[each.subject], str)} if each.subject in aliases else {}
+                ),
                 **({"associations": [shown(one) for one in some]} if some else {}),
             }
             for each, some in exchange.page(associated(exchange, versions))

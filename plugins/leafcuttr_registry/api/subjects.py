@@ -1,6 +1,6 @@
 """Subjects: listed, looked up in, deleted."""
 
-from leafcuttr_registry.api import requests
+from leafcuttr_registry.api import requests, rights
 from leafcuttr_registry.api.endpoints import Api, add
 from leafcuttr_registry.api.exchange import RegistryExchange
 from leafcuttr_registry.subjects import listing
@@ -18,6 +18,7 @@ def attach(routes: Routes, api: Api) -> None:
             deleted=exchange.flag("deleted"),
             deleted_only=exchange.flag("deletedOnly"),
         )
+        names = rights.seen(exchange, names, str, "DESCRIBE")
         await exchange.give(exchange.page(names))
 
     async def look_up(exchange: RegistryExchange) -> None:
