@@ -14,7 +14,7 @@ from leafcuttr_forward.flows.errors import REFUSALS
 from leafcuttr_forward.flows.making import Portion, RecordsRefused
 from leafcuttr_forward.flows.positions import POSITIONS, Position, batch_of
 from leafcuttr_forward.flows.progress import AppendedPortion, Progress
-from leafcuttr_sdk.errors import BrokerError
+from leafcuttr_sdk.errors import BrokerError, OutOfOrderSequence
 from leafcuttr_sdk.records import Appended, NewBatch
 from leafcuttr_sdk.types import TopicPartition
 
@@ -112,25 +112,34 @@ class AcknowledgedWriter:
                 break
             call = _Call(portions)
             self._calls.append(call)
-            calls.start_soon(self._append, call, slots)
+            calls.start_soon(self._append, call, slots, failed)
             self._wake()
             if portions[0].alone:
                 await call.done.wait()
         self._ended = True
         self._wake()
 
-    async def _append(self, call: _Call, slots: "trio.Semaphore") -> None:
+    async def _append(self, call: _Call, slots: "trio.Semaphore", failed: "trio.Event") -> None:
+        """No call is made behind one that failed: the appender would take it as the first of others."""
         batches = [
             NewBatch(piece.target, piece.batch) for portion in call.portions for piece in portion.pieces
         ]
         points.reach("sent")
         try:
+            if failed.is_set():
+                raise OutOfOrderSequence("an earlier call failed")
             call.results = await self._appender.append(batches) if batches else ()
         except BrokerError as error:
             call.results = [error] * len(batches)
         finally:
+            if any(isinstance(result, BrokerError) for result in call.results):
+                self._fail(failed)
             call.done.set()
             slots.release()
+
+    def _fail(self, failed: "trio.Event") -> None:
+        failed.set()
+        self._intake.stop_taking()
 
     async def _settle_calls(self, failed: "trio.Event") -> RecordsRefused | BrokerError | None:
         """What went wrong first."""
@@ -159,9 +168,6 @@ class AcknowledgedWriter:
             self._progress.settle(written)
             self._intake.release(call.portions)
             self._moved.set()
-            if first is not None and not failed.is_set():
-                failed.set()
-                self._intake.stop_taking()
         if isinstance(first, REFUSALS):
             return RecordsRefused(refused, first)
         return first

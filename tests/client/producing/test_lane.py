@@ -180,6 +180,21 @@ def test_nothing_is_appended_behind_one_that_was_refused() -> None:
     assert (anew.identity.epoch, anew.sequence) == (1, 0)
 
 
+def test_nothing_is_appended_until_the_caller_knows_of_the_failure() -> None:
+    """Its task may run some time after the answer: what is called meanwhile is still behind."""
+    one = lane()
+    proven(one)
+    failed, _ = call(one, 1)
+    failed.is_awaited = True
+    one.refused(taken(one), ErrorCode.INVALID_TIMESTAMP, None, 0)
+    assert codes(failed) == [ErrorCode.INVALID_TIMESTAMP]
+    meanwhile, _ = call(one, 1)
+    assert codes(meanwhile) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+    failed.is_awaited = False
+    call(one, 1)
+    assert taken(one).identity == ProducerIdentity(7, 1)
+
+
 def test_what_waits_behind_one_that_was_refused_fails_at_once() -> None:
     one = lane()
     made, _ = call(one, 1, 1, 1)

@@ -9,11 +9,12 @@ import trio
 
 from forward.flows.test_intake import PARTITION, running, some
 from leafcuttr_forward.flows.acknowledging import AcknowledgedWriter
+from leafcuttr_forward.flows.making import RecordsRefused
 from leafcuttr_forward.flows.positions import POSITIONS
 from leafcuttr_forward.flows.progress import Progress
 from leafcuttr_forward.flows.report import FlowReport
 from leafcuttr_forward.flows.spec import FlowSpec
-from leafcuttr_sdk.errors import BrokerError, RequestTimedOut
+from leafcuttr_sdk.errors import BrokerError, InvalidTimestamp, RequestTimedOut
 from leafcuttr_sdk.peers import PeerRead
 from leafcuttr_sdk.records import Appended, NewBatch
 from support.logs import HandClock
@@ -33,6 +34,55 @@ class Fails:
             return [Appended(0, 0)]
         self.calls += 1
         return [RequestTimedOut("no answer") if self.calls == 1 else Appended(0, 9) for _ in batches]
+
+
+class Third:
+    """An appender whose third call fails at once, and whose first is answered late."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.late = trio.Event()
+
+    async def append(self, batches: Sequence[NewBatch]) -> list[Appended | BrokerError]:
+        await trio.lowlevel.checkpoint()
+        if batches[0].partition == POSITIONS:
+            return [Appended(0, 0)]
+        self.calls += 1
+        if self.calls == 3:
+            return [InvalidTimestamp("late") for _ in batches]
+        if self.calls == 1:
+            await self.late.wait()
+        return [Appended(0, 9) for _ in batches]
+
+
+async def test_nothing_is_sent_behind_what_failed() -> None:
+    """Nor while what was sent before it is not answered: the target would take it, and what failed comes later."""
+    async with running() as case, trio.open_nursery() as nursery:
+        for base in range(0, 100, 10):
+            case.found(some(base))
+        await trio.testing.wait_all_tasks_blocked()
+        appender, report = Third(), FlowReport("f")
+        progress = Progress("f", "c", "c", {}, report)
+        progress.start(PARTITION, 0, "copy")
+        spec = FlowSpec(name="f", rules=[], request_bytes=1)
+        writer = AcknowledgedWriter(spec, appender, case.intake, progress, HandClock())
+        refused: list[RecordsRefused] = []
+
+        async def write() -> None:
+            try:
+                await writer.run()
+            except RecordsRefused as error:
+                refused.append(error)
+
+        nursery.start_soon(write)
+        await trio.testing.wait_all_tasks_blocked()
+        assert appender.calls <= 5
+        appender.late.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert appender.calls <= 5
+        assert refused[0].portions[0].first == 20
+        assert progress.positions[PARTITION].offset == 20
+        nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("behind", ["nothing to copy", "records"])

@@ -13,7 +13,7 @@ what is sent again.
   is numbered anew from 0. The raised epoch fences what may still be on its way on a dead connection.
 - A batch that fails for good breaks the lane: nothing behind it is appended, so all that waits fails too, and what is
   under way comes back, mostly to fail as well, with all that waits by then. After that the next batch begins with a
-  raised epoch. As long as a call with a failed batch is under way, batches of later calls fail at once.
+  raised epoch. Until its caller has the answers of a call with a failed batch, batches of later calls fail at once.
 - A partition takes the first batch of a new producer with any sequence, so the first one is acknowledged before another
   is sent: else a batch might be appended although the one before it was refused. In a transaction, which can only be
   aborted after a failure, that does not matter.
@@ -58,13 +58,15 @@ _UNCERTAIN: Final = frozenset(
 class Call:
     """The batches of one call of `append`, and their answers."""
 
-    __slots__ = ("answers", "deadline", "done", "left")
+    __slots__ = ("answers", "deadline", "done", "is_awaited", "left")
 
     def __init__(self, batches: int, deadline: float, done: Callable[[], None]) -> None:
         self.answers: list[Appended | BrokerError | None] = [None] * batches
         self.deadline = deadline
         self.left = batches
         self.done = done
+        self.is_awaited = False
+        """Whether its caller does not have the answers yet, and waits for them."""
         if not batches:
             done()
 
@@ -136,7 +138,7 @@ class Lane:
         """Append this behind all others: the batch at that place of a call."""
         outgoing = Outgoing(self, call, place, batch)
         if self._failed_calls:
-            self._failed_calls = [call for call in self._failed_calls if call.left]
+            self._failed_calls = [call for call in self._failed_calls if call.left or call.is_awaited]
             if self._failed_calls:
                 self._fail_one(outgoing, self._behind())
                 return outgoing

@@ -98,6 +98,7 @@ class BatchSender:
             raise RuntimeError("This appender is closed.")
         done = trio.Event()
         call = Call(len(batches), trio.current_time() + self._timeout_s, done.set)
+        call.is_awaited = True
         lanes = self._lanes
         for place, (partition, batch) in enumerate(batches):
             lane = lanes.get(partition)
@@ -385,7 +386,10 @@ class BatchSender:
 
 
 async def _answers(call: Call, done: trio.Event) -> "list[Appended | BrokerError]":
-    await done.wait()
+    try:
+        await done.wait()
+    finally:
+        call.is_awaited = False
     return [answer for answer in call.answers if answer is not None]
 
 
