@@ -316,9 +316,10 @@ class Copying:
         error = refused.error
         alone = portions[0] if len(portions) == 1 and portions[0].alone else None
         if alone is None:
-            for portion in portions:
-                until = max(one.next for one in portions if one.source == portion.source)
-                self._intake.go_carefully(portion.source, max(portion.next - portion.first, 1), until)
+            for source in {portion.source for portion in portions}:
+                own = [portion for portion in portions if portion.source == source]
+                step = max(portion.next - portion.first for portion in own)
+                self._intake.go_carefully(source, max(step, 1), max(portion.next for portion in own))
         elif alone.is_letter:
             raise FlowStopped(
                 f"{alone.source}, offset {alone.first}: the target refuses its dead letter too: {line_of(error)}"
@@ -326,7 +327,7 @@ class Copying:
         else:
             self._divide(alone, error)
         again = {portion.source: self._progress.positions[portion.source] for portion in portions}
-        self._intake.assign(
+        self._intake.make_again(
             {partition: position.offset for partition, position in again.items()},
             {partition: position.epoch for partition, position in again.items()},
         )

@@ -2,6 +2,10 @@
 
 One task runs `Intake.run`; the writer takes portions from it and says when they are at the target for good. What goes
 wrong with one partition of the source is handed to `on_error`, and the others go on.
+
+Where the target has refused something, portions stand alone, and the next one is made once the writer is done with the
+one before. Their read is kept meanwhile, and what is refused is made of it again: nothing else is made of it until the
+record at fault is found.
 """
 
 from collections import Counter, deque
@@ -9,7 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from leafcuttr_forward.flows import points
-from leafcuttr_forward.flows.errors import NotReadyYet, PoisonRecord
+from leafcuttr_forward.flows.errors import NotReadyYet, PoisonRecord, one_error
 from leafcuttr_forward.flows.making import Maker, Portion
 from leafcuttr_forward.flows.pace import Backoff, Throttle
 from leafcuttr_sdk.errors import CorruptMessage
@@ -63,8 +67,12 @@ class Intake:
         self._closed = False
         self._interrupted = False
         self._steps: dict[TopicPartition, tuple[int, int]] = {}
+        self._kept: dict[TopicPartition, tuple[PeerRead, int]] = {}
+        """What portions that stand alone are made of, and from which offset on. The reader pauses these partitions."""
+        self._making: set[TopicPartition] = set()
+        self._one_at_a_time = trio.Lock()
         self.positions: dict[TopicPartition, int] = {}
-        """The next offset of each partition to be read."""
+        """The next offset of each partition to be made."""
         self.held = 0
         """Bytes that were read and are not at the target for good."""
 
@@ -79,6 +87,19 @@ class Intake:
             self._maker.forget(partition.topic)
         self.positions.update(positions)
         self._reader.assign(positions)
+
+    def make_again(
+        self, positions: Mapping[TopicPartition, int], epochs: Mapping[TopicPartition, int]
+    ) -> None:
+        """As `assign`, but what is kept is not read again."""
+        for partition, position in positions.items():
+            read, start = self._kept.get(partition, (None, 0))
+            if read is None or not start <= position <= read.next_offset:
+                self.assign({partition: position}, {partition: epochs.get(partition, -1)})
+                continue
+            self._drop_portions(partition)
+            self._maker.forget(partition.topic)
+            self.positions[partition] = position
 
     def unassign(self, *partitions: TopicPartition) -> None:
         """Read these no more, and forget what was read of them and not taken."""
@@ -119,6 +140,15 @@ class Intake:
 
     async def run(self) -> None:
         """Until cancelled, or closed. Raises what `Maker.make` raises but for NotReadyYet, and the reader's errors."""
+        import trio
+
+        with one_error():
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._go_on_with_kept)
+                await self._read_on()
+                nursery.cancel_scope.cancel()
+
+    async def _read_on(self) -> None:
         import trio
 
         while not self._closed:
@@ -187,15 +217,61 @@ class Intake:
         if await self._is_cut(read) or generation != self._generation(partition):
             return
         self._on_read(read)
-        while self.positions.get(partition, read.next_offset) < read.next_offset:
-            position = self.positions[partition]
-            portion = await self._made(read, position, self._until(partition, position))
-            if generation != self._generation(partition):
-                return
-            self.positions[partition] = portion.next
-            self.held += portion.size
-            self._queue.append(portion)
-            points.reach("made")
+        await self._make_portions(read, generation)
+
+    async def _make_portions(self, read: "PeerRead", generation: int) -> None:
+        """All of a read; up to the first that stands alone where the target has refused something."""
+        partition = read.partition
+        self._making.add(partition)
+        try:
+            while self.positions.get(partition, read.next_offset) < read.next_offset:
+                position = self.positions[partition]
+                until = self._until(partition, position)
+                if until is not None and partition not in self._kept:
+                    self._keep(read, position)
+                portion = await self._made(read, position, until)
+                if generation != self._generation(partition):
+                    return
+                self.positions[partition] = portion.next
+                self.held += portion.size
+                self._queue.append(portion)
+                points.reach("made")
+                self._wake()
+                if until is not None:
+                    return
+            self._drop_kept(partition)
+        finally:
+            self._making.discard(partition)
+            self._wake()
+
+    async def _go_on_with_kept(self) -> None:
+        """Make the next portions of what is kept, once the writer is done with those before."""
+        while not self._closed:
+            ready = [partition for partition in self._kept if not self._is_under_way(partition)]
+            for partition in ready:
+                if partition in self._kept:
+                    await self._make_portions(self._kept[partition][0], self._generation(partition))
+            if not ready:
+                await self._changed.wait()
+
+    def _is_under_way(self, partition: TopicPartition) -> bool:
+        """Whether a portion of it waits, is being made, or is with the writer."""
+        return (
+            self._taken[partition] > 0
+            or partition in self._making
+            or any(portion.source == partition for portion in self._queue)
+        )
+
+    def _keep(self, read: "PeerRead", position: int) -> None:
+        self._kept[read.partition] = (read, position)
+        self.held += len(read.data)
+        self._reader.pause(read.partition)
+
+    def _drop_kept(self, partition: TopicPartition) -> None:
+        kept = self._kept.pop(partition, None)
+        if kept is not None:
+            self.held -= len(kept[0].data)
+            self._reader.resume(partition)
             self._wake()
 
     async def _made(self, read: "PeerRead", position: int, until: int | None) -> Portion:
@@ -211,7 +287,8 @@ class Intake:
                 continue
             end = until if poison is None else min(poison.offset, until or poison.offset)
             try:
-                portion = await self._maker.make(read, position, end)
+                async with self._one_at_a_time:  # filters see the records of a topic one after the other
+                    portion = await self._maker.make(read, position, end)
             except NotReadyYet as error:
                 self._maker.forget(read.partition.topic)
                 self._on_wait(f"a filter waits for {error}")
@@ -253,6 +330,10 @@ class Intake:
         return min(position + step, end)
 
     def _forget(self, partition: TopicPartition) -> None:
+        self._drop_kept(partition)
+        self._drop_portions(partition)
+
+    def _drop_portions(self, partition: TopicPartition) -> None:
         self._generations[partition] = self._generation(partition) + 1
         kept = [portion for portion in self._queue if portion.source != partition]
         self.held -= sum(portion.size for portion in self._queue if portion.source == partition)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from leafcuttr_forward.flows.errors import FlowStopped, PoisonRecord
+from leafcuttr_forward.flows.errors import FlowStopped, PoisonRecord, one_error
 from leafcuttr_forward.flows.intake import Intake
 from leafcuttr_forward.flows.making import Maker, Portion
 from leafcuttr_forward.flows.pace import Throttle
@@ -31,6 +31,7 @@ class Reads:
         self.assigned: list[dict[TopicPartition, int]] = []
         self.unassigned: list[TopicPartition] = []
         self.reads = 0
+        self.paused: set[TopicPartition] = set()
 
     def assign(self, positions: dict[TopicPartition, int]) -> None:
         self.assigned.append(dict(positions))
@@ -38,9 +39,11 @@ class Reads:
     def unassign(self, *partitions: TopicPartition) -> None:
         self.unassigned += partitions
 
-    def pause(self, *partitions: TopicPartition) -> None: ...
+    def pause(self, *partitions: TopicPartition) -> None:
+        self.paused |= {*partitions}
 
-    def resume(self, *partitions: TopicPartition) -> None: ...
+    def resume(self, *partitions: TopicPartition) -> None:
+        self.paused -= {*partitions}
 
     async def read(self) -> Sequence[PeerRead]:
         found = await self._receive.receive()
@@ -58,8 +61,30 @@ class Copy:
         return Route(topic, 1)
 
 
+class Counting(Maker):
+    """Says what it has made."""
+
+    def __init__(self) -> None:
+        super().__init__(Copy(), dead_letter_topic="dead")
+        self.made: list[tuple[int, int]] = []
+        self.records = 0
+
+    async def make(self, read: PeerRead, position: int, until: int | None = None) -> Portion:
+        portion = await super().make(read, position, until)
+        self.made.append((portion.first, portion.next))
+        self.records += portion.read_records
+        return portion
+
+
 class Case:
-    def __init__(self, *, limit: int = 1 << 20, dead: str | None = "dead", cut: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        limit: int = 1 << 20,
+        dead: str | None = "dead",
+        cut: bool = False,
+        maker: Maker | None = None,
+    ) -> None:
         self.reads = Reads()
         self.errors: list[tuple[TopicPartition, BrokerError]] = []
         self.epochs: list[tuple[int, int]] = []
@@ -67,7 +92,7 @@ class Case:
         self.cut = cut
         self.intake = Intake(
             self.reads,  # type: ignore[arg-type]
-            Maker(Copy(), dead_letter_topic=dead),
+            maker or Maker(Copy(), dead_letter_topic=dead),
             limit=limit,
             throttle=Throttle(None, HandClock()),
             on_read=lambda read: None,
@@ -202,8 +227,107 @@ async def test_careful_portions_stand_alone() -> None:
             assert len(taken) == 1
             assert taken[0].alone is (taken[0].first < 10)
             found += taken
+            case.intake.release(taken)
         assert [(one.first, one.next) for one in found] == [(0, 4), (4, 8), (8, 10), (10, 15)]
         assert values(found) == [*range(15)]
+
+
+async def test_what_stands_alone_is_made_when_the_writer_is_done_with_the_one_before() -> None:
+    maker = Counting()
+    async with running(maker=maker) as case:
+        case.intake.go_carefully(PARTITION, 4, 8)
+        case.found(some(0))
+        first = await case.taken()
+        await trio.testing.wait_all_tasks_blocked()
+        assert maker.made == [(0, 4)]
+        assert case.reads.paused == {PARTITION}
+        case.intake.release(first)
+        await trio.testing.wait_all_tasks_blocked()
+        assert maker.made == [(0, 4), (4, 8)], "not while it waits"
+        case.intake.release(await case.taken())
+        rest = await case.taken()
+        assert (maker.made, case.reads.paused) == ([(0, 4), (4, 8), (8, 10)], set())
+        case.intake.release(rest)
+        assert (case.intake.held, rest[0].alone) == (0, False)
+
+
+async def test_others_go_on_beside_what_stands_alone() -> None:
+    async with running() as case:
+        case.intake.go_carefully(PARTITION, 4, 8)
+        case.found(some(0))
+        held = await case.taken()
+        case.found(some(0), partition=OTHER)
+        assert values(await case.taken()) == [*range(10)]
+        assert [one.source for one in held] == [PARTITION]
+
+
+async def test_what_is_refused_is_made_again_of_what_was_read() -> None:
+    maker = Counting()
+    async with running(maker=maker) as case:
+        case.intake.go_carefully(PARTITION, 8, 8)
+        case.found(some(0))
+        refused = await case.taken()
+        assigned = len(case.reads.assigned)
+        case.intake.go_carefully(PARTITION, 4, 8)
+        case.intake.release(refused)
+        case.intake.make_again({PARTITION: 0}, {PARTITION: 3})
+        found: list[Portion] = []
+        while len(found) < 3:
+            found += (taken := await case.taken())
+            case.intake.release(taken)
+        assert [(one.first, one.next) for one in found] == [(0, 4), (4, 8), (8, 10)]
+        assert (len(case.reads.assigned), case.reads.reads, case.intake.held) == (assigned, 1, 0)
+        assert maker.made == [(0, 8), (0, 4), (4, 8), (8, 10)]
+
+
+@pytest.mark.parametrize("position", [3, 21])
+async def test_what_is_not_kept_is_read_again(position: int) -> None:
+    async with running() as case:
+        case.intake.assign({PARTITION: 5})
+        case.intake.go_carefully(PARTITION, 5, 20)
+        case.found(some(0, 20))
+        case.intake.release(await case.taken())
+        await trio.testing.wait_all_tasks_blocked()
+        case.intake.make_again({PARTITION: position}, {PARTITION: 3})
+        assert case.reads.assigned[-1] == {PARTITION: position}
+        assert (case.reads.paused, case.intake.held) == (set(), 0)
+
+
+async def test_what_is_unassigned_is_kept_no_longer() -> None:
+    async with running() as case:
+        case.intake.go_carefully(PARTITION, 4, 8)
+        case.found(some(0))
+        taken = await case.taken()
+        assert case.intake.held > sum(one.size for one in taken), "what is kept counts"
+        case.intake.unassign(PARTITION)
+        case.intake.release(taken)
+        await trio.testing.wait_all_tasks_blocked()
+        assert (case.intake.held, case.reads.paused, case.intake.take_now(1)) == (0, set(), [])
+
+
+@pytest.mark.parametrize("at", [0, 700, 999])
+async def test_the_search_for_a_record_makes_each_some_times_only(at: int) -> None:
+    """By halves, of a thousand batches of one record: not all of them for each half."""
+    maker, count, written = Counting(), 1000, 0
+    async with running(maker=maker) as case:
+        case.intake.go_carefully(PARTITION, count, count)
+        case.found(*(some(base, 1) for base in range(count)))
+        while written < count:
+            (portion,) = taken = await case.taken()
+            if portion.is_letter or not portion.first <= at < portion.next:
+                written = portion.next
+                case.intake.release(taken)
+                continue
+            step = (portion.next - portion.first) // 2
+            if step:
+                case.intake.go_carefully(PARTITION, step, portion.next)
+            else:
+                case.intake.set_aside(PoisonRecord(PARTITION, at, "bad"))
+            case.intake.release(taken)
+            case.intake.make_again({PARTITION: portion.first}, {PARTITION: 3})
+        assert case.reads.reads == 1
+    assert maker.records < 3.2 * count
+    assert len(maker.made) < 30
 
 
 async def test_nothing_is_taken_with_one_that_stands_alone() -> None:
@@ -238,15 +362,22 @@ async def test_a_broken_batch_is_read_twice_before_it_is_given_up() -> None:
     case = Case()
     case.intake.go_carefully(PARTITION, 10, 30)
     case.found(some(0), bad, some(20))
-    with pytest.raises(CorruptMessage, match=r"orders-0, offset 10: .* wrong CRC"):
-        await case.intake.run()
+
+    async def write() -> None:
+        case.intake.release(await case.taken())
+
+    with pytest.raises(CorruptMessage, match=r"orders-0, offset 10: .* wrong CRC"), one_error():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(write)
+            await case.intake.run()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(case.intake.run)
         case.intake.assign({PARTITION: 0})
         case.found(some(0), bad, some(20))
         found: list[Portion] = []
         while len(found) < 3:
-            found += await case.taken()
+            found += (taken := await case.taken())
+            case.intake.release(taken)
         nursery.cancel_scope.cancel()
     assert [(one.first, one.next, one.is_letter) for one in found] == [
         (0, 10, False),
