@@ -308,6 +308,16 @@ def spark(session: nox.Session) -> None:
     session.run("pytest", *tests, "--long", *session.posargs, env=compiled(session))
 
 
+@nox.session(name="spark-newest")
+def spark_newest(session: nox.Session) -> None:
+    """Source and sink on the newest PySpark that the plugin takes, in a slice."""
+    install(session, "test")
+    # Not the group `spark-source`, which has the last version whose connector is on Maven.
+    session.install("-e", ".[spark]", "grpcio-status>=1.67")
+    tests = ("tests/spark/spark/test_datasource.py", "tests/spark/spark/test_sink.py")
+    session.run("pytest", *tests, "--long", *session.posargs, env=compiled(session))
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure beside Apache Kafka; with --write all of docs/explanation/performance.md, with --row NAME some rows."""

@@ -36,6 +36,8 @@ _OURS: Final = (
 _OTHER_SOURCES: Final = re.compile(
     r"There are \[(\d+)\] sources in the checkpoint offsets and now there are \[(\d+)\]"
 )
+_AWAITED: Final = re.compile(r"Exception thrown in awaitResult:\s*$")
+_MOST_CAUSES: Final = 10
 _USER_RAISED: Final = "[USER_RAISED_EXCEPTION] "
 
 
@@ -89,6 +91,18 @@ def pipeline_error(
 
 def one_line(error: BaseException, hide: Callable[[str], str] = str) -> str:
     """The innermost message. `hide` takes secrets out before it is shortened, which would leave parts of them."""
+    said = _said(error, hide)
+    for _ in range(_MOST_CAUSES):
+        # PySpark keeps the cause of a Java exception here.
+        cause = getattr(error, "_cause", None) or error.__cause__
+        if cause is None or not _AWAITED.search(said):
+            break
+        error = cause
+        said = _said(error, hide)
+    return said
+
+
+def _said(error: BaseException, hide: Callable[[str], str]) -> str:
     text = hide(str(error)) or type(error).__name__
     if (counts := _OTHER_SOURCES.search(text)) is not None:
         return (

@@ -149,3 +149,24 @@ def test_an_edit_that_has_other_places_to_read_from_says_what_to_do() -> None:
         "its query reads in 2 places, and its checkpoint is of one with 1: dead letters, "
     )
     assert found.message.endswith("leafcuttr spark replay FILE --from earliest")
+
+
+class JavaError(Exception):
+    """As PySpark makes one of Java's, which keeps its cause apart."""
+
+    def __init__(self, text: str, cause: BaseException | None = None) -> None:
+        super().__init__(text)
+        self._cause = cause
+
+
+def test_of_an_error_that_says_that_another_one_was_thrown_the_other_one_counts() -> None:
+    query = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Exception thrown in awaitResult: "
+    end = "SQLSTATE: XXKST\n=== Streaming Query ===\nIdentifier: p"
+    inner = JavaError("Job 5 cancelled because SparkContext was shut down")
+    found = JavaError(query + end, JavaError("Exception thrown in awaitResult: ", inner))
+    assert one_line(found) == "Job 5 cancelled because SparkContext was shut down"
+    assert one_line(JavaError(query + end)).endswith("Exception thrown in awaitResult:"), "it has no cause"
+    assert one_line(JavaError("it is full", inner)) == "it is full"
+    raised = RuntimeError("Exception thrown in awaitResult:")
+    raised.__cause__ = raised
+    assert one_line(raised) == "Exception thrown in awaitResult:"

@@ -232,3 +232,14 @@ def test_a_group_shows_what_was_read(spark: Any, live: BrokerProcess, wide: str,
         spark.streams.removeListener(listener)
     with pytest.raises(OptionError, match=r"kafka\.group\.id is missing"):
         GroupOffsets({"kafka.bootstrap.servers": live.address}, "x")
+
+
+def test_filters_are_left_to_spark() -> None:
+    """What a reader takes of them gives wrong results in Spark 4.2.1 and 4.3.0."""
+    pytest.importorskip("pyspark")
+    from leafcuttr_spark.spark.datasource import BatchReader, StreamReader
+
+    for reader in (BatchReader, StreamReader):
+        ours = [class_ for class_ in reader.__mro__ if class_.__module__.startswith("leafcuttr_spark")]
+        assert len(ours) > 1
+        assert not [class_ for class_ in ours if "pushFilters" in vars(class_)]
