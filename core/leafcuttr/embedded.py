@@ -22,6 +22,7 @@ from leafcuttr.config.load import settings_of
 from leafcuttr.config.settings import Given
 from leafcuttr.plugins.activation import parts_for
 from leafcuttr.plugins.catalogue import Finder
+from leafcuttr.plugins.facade.opening import secured
 from leafcuttr.plugins.facade.view import BrokerView
 from leafcuttr.plugins.settings_views import PluginSettings
 from leafcuttr.server.run import run_broker as run_until_stopped
@@ -49,7 +50,8 @@ class EmbeddedBroker(BrokerView):
     def __init__(self, core: Core) -> None:
         catalog = core.settings.catalog
         every = Section(NAME, (*catalog.broker.values(), *catalog.families.values()))
-        super().__init__(core, NAME, **parts_for(core, NAME, PluginSettings(core.settings, every)))
+        parts = parts_for(core, NAME, PluginSettings(core.settings, every))
+        super().__init__(core, NAME, **parts, secure=secured(core, NAME))
 
     @property
     def bootstrap_servers(self) -> str:

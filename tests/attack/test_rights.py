@@ -18,8 +18,8 @@ from leafcuttr.state.security.acl import (
     AclFilter,
     AclOperation,
     AclPermission,
+    AclResourceType,
     PatternType,
-    ResourceType,
 )
 from leafcuttr.state.security.credentials import ScramMechanism
 from leafcuttr.state.security.scram import new_credential
@@ -87,7 +87,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 
 def on_topic(name: str, operation: AclOperation, principal: str) -> Acl:
-    topic, literal = ResourceType.TOPIC, PatternType.LITERAL
+    topic, literal = AclResourceType.TOPIC, PatternType.LITERAL
     return Acl(topic, name, literal, principal, "*", operation, AclPermission.ALLOW)
 
 

@@ -18,7 +18,7 @@ import trio.testing
 from reading import read
 
 from leafcuttr.config.settings import Settings
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.runtime.clock import SystemClock
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr.state.broker import open_broker

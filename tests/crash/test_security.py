@@ -29,7 +29,7 @@ from pathlib import Path
 from leafcuttr.config.settings import Settings
 from leafcuttr.state.identity import Principal
 from leafcuttr.state.metadata import MetadataStore
-from leafcuttr.state.security.acl import Acl, AclFilter, AclOperation, AclPermission, PatternType, ResourceType
+from leafcuttr.state.security.acl import Acl, AclFilter, AclOperation, AclPermission, PatternType, AclResourceType
 from leafcuttr.state.security.acls import Acls
 from leafcuttr.state.security.credentials import ScramCredential, ScramMechanism
 from leafcuttr.state.security.delegation_tokens import DelegationTokens
@@ -40,7 +40,7 @@ from leafcuttr.state.security.users import CredentialDeletion, CredentialUpserti
 from support.logs import HandClock
 
 def acl(number, principal):
-    topic, literal = ResourceType.TOPIC, PatternType.LITERAL
+    topic, literal = AclResourceType.TOPIC, PatternType.LITERAL
     return Acl(topic, f"t{number}", literal, principal, "*", AclOperation.READ, AclPermission.ALLOW)
 
 async def main():

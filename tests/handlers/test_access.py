@@ -20,8 +20,8 @@ from leafcuttr.state.security.acl import (
     AclFilter,
     AclOperation,
     AclPermission,
+    AclResourceType,
     PatternType,
-    ResourceType,
 )
 from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
@@ -62,7 +62,9 @@ async def test_where_there_is_no_acl(open_test_broker: Open, sender_of: Callable
 
 
 def acl_of(principal: str, topic: str, operation: AclOperation) -> Acl:
-    return Acl(ResourceType.TOPIC, topic, PatternType.LITERAL, principal, "*", operation, AclPermission.ALLOW)
+    return Acl(
+        AclResourceType.TOPIC, topic, PatternType.LITERAL, principal, "*", operation, AclPermission.ALLOW
+    )
 
 
 async def test_what_is_denied_is_in_the_audit_log(
@@ -110,7 +112,7 @@ async def test_tokens_of_others(open_test_broker: Open) -> None:
     assert broker.delegation_tokens is not None
     token = await broker.delegation_tokens.create(bob, bob, [], -1)
 
-    def acl(resource_type: ResourceType, name: str, operation: AclOperation) -> Acl:
+    def acl(resource_type: AclResourceType, name: str, operation: AclOperation) -> Acl:
         return Acl(resource_type, name, PatternType.LITERAL, str(alice), "*", operation, AclPermission.ALLOW)
 
     def rights() -> tuple[bool, bool]:
@@ -118,10 +120,10 @@ async def test_tokens_of_others(open_test_broker: Open) -> None:
 
     acls = broker.authorizer.acls
     assert rights() == (False, False)
-    await acls.create([acl(ResourceType.USER, "User:bob", AclOperation.CREATE_TOKENS)])
+    await acls.create([acl(AclResourceType.USER, "User:bob", AclOperation.CREATE_TOKENS)])
     assert rights() == (True, False)
-    await acls.create([acl(ResourceType.DELEGATION_TOKEN, token.id, AclOperation.DESCRIBE)])
+    await acls.create([acl(AclResourceType.DELEGATION_TOKEN, token.id, AclOperation.DESCRIBE)])
     assert rights() == (True, True)
     await acls.delete([AclFilter()])
-    await acls.create([acl(ResourceType.USER, "User:bob", AclOperation.DESCRIBE_TOKENS)])
+    await acls.create([acl(AclResourceType.USER, "User:bob", AclOperation.DESCRIBE_TOKENS)])
     assert rights() == (False, True)

@@ -6,7 +6,7 @@ import pytest
 
 from leafcuttr.errors import InvalidRequest
 from leafcuttr.handlers.acl_filters import filter_of, known
-from leafcuttr.state.security.acl import AclFilter, AclOperation, AclPermission, PatternType, ResourceType
+from leafcuttr.state.security.acl import AclFilter, AclOperation, AclPermission, AclResourceType, PatternType
 from leafcuttr.wire.messages.describe_acls import DescribeAclsRequest
 
 
@@ -21,7 +21,7 @@ def test_a_filter() -> None:
         permission_type=1,
     )
     assert filter_of(request) == AclFilter(
-        ResourceType.TOPIC, "orders", PatternType.MATCH, None, "*", AclOperation.READ, AclPermission.ANY
+        AclResourceType.TOPIC, "orders", PatternType.MATCH, None, "*", AclOperation.READ, AclPermission.ANY
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from leafcuttr.errors import ErrorCode, StorageError
 from leafcuttr.state.broker import Broker
-from leafcuttr.state.security.acl import Acl, AclOperation, AclPermission, PatternType, ResourceType
+from leafcuttr.state.security.acl import Acl, AclOperation, AclPermission, AclResourceType, PatternType
 from leafcuttr.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 
 
@@ -36,7 +36,7 @@ async def test_what_each_filter_has_taken(
 ) -> None:
     acls = [
         Acl(
-            ResourceType.TOPIC,
+            AclResourceType.TOPIC,
             name,
             PatternType.LITERAL,
             "User:a",

@@ -8,7 +8,7 @@ from typing import Any
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.state.broker import Broker
-from leafcuttr.state.security.acl import Acl, AclOperation, AclPermission, PatternType, ResourceType
+from leafcuttr.state.security.acl import Acl, AclOperation, AclPermission, AclResourceType, PatternType
 from leafcuttr.wire.messages.describe_acls import DescribeAclsRequest
 
 EVERY = DescribeAclsRequest(
@@ -36,7 +36,7 @@ async def test_numbers_that_stand_for_nothing(secured: Broker, sender_of: Callab
 async def test_acls_of_one_pattern_are_together(secured: Broker, sender_of: Callable[[Broker], Any]) -> None:
     def acl(name: str, operation: AclOperation) -> Acl:
         return Acl(
-            ResourceType.TOPIC, name, PatternType.LITERAL, "User:a", "*", operation, AclPermission.ALLOW
+            AclResourceType.TOPIC, name, PatternType.LITERAL, "User:a", "*", operation, AclPermission.ALLOW
         )
 
     assert secured.authorizer is not None

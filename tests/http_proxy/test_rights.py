@@ -22,8 +22,8 @@ from leafcuttr.state.security.acl import (
     AclFilter,
     AclOperation,
     AclPermission,
+    AclResourceType,
     PatternType,
-    ResourceType,
 )
 from leafcuttr.state.security.credentials import ScramMechanism
 from leafcuttr.state.security.scram import new_credential
@@ -51,7 +51,7 @@ async def grant(proxy: Running, *rights: str, principal: str = "User:alice") -> 
     await authorizer.acls.create(
         [
             Acl(
-                ResourceType[kind],
+                AclResourceType[kind],
                 name,
                 PatternType.LITERAL,
                 principal,

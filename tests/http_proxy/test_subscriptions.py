@@ -12,7 +12,7 @@ import pytest
 import trio
 
 import leafcuttr_http
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.runtime.clock import SystemClock
 from leafcuttr_http.schemas.shared import Schemas
 from leafcuttr_http.streams import subscription as rooms

@@ -20,7 +20,7 @@ from leafcuttr.log.append.chain.chain import Tally
 from leafcuttr.metrics.added import AddedMetrics
 from leafcuttr.metrics.catalog import METRICS
 from leafcuttr.metrics.reference import LABELS
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.plugins.serving.ends import ConnectionEnd
 from leafcuttr.server.throttle import ConnectionThrottle, Stopwatch
 from leafcuttr.state.broker import Broker

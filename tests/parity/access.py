@@ -14,7 +14,7 @@ from typing import Any
 
 from leafcuttr.handlers.access import Right
 from leafcuttr.handlers.access_table import NEEDS
-from leafcuttr.state.security.acl import CLUSTER_NAME, AclOperation, AclPermission, ResourceType
+from leafcuttr.state.security.acl import CLUSTER_NAME, AclOperation, AclPermission, AclResourceType
 from leafcuttr.wire.api import APIS, ApiKey
 from parity.batches import batch
 from parity.codec import ZERO_UUID, Body
@@ -36,12 +36,12 @@ _PACKAGE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 # Kafka prints the whole request, as Java has it in memory.
 _WORDS = re.compile(r"(?:Request .*|The request) needs (\w+) permission(?: on the cluster)?\.", re.DOTALL)
 _EVERYTHING = {
-    ResourceType.TOPIC: "*",
-    ResourceType.GROUP: "*",
-    ResourceType.CLUSTER: CLUSTER_NAME,
-    ResourceType.TRANSACTIONAL_ID: "*",
-    ResourceType.DELEGATION_TOKEN: "*",
-    ResourceType.USER: "*",
+    AclResourceType.TOPIC: "*",
+    AclResourceType.GROUP: "*",
+    AclResourceType.CLUSTER: CLUSTER_NAME,
+    AclResourceType.TRANSACTIONAL_ID: "*",
+    AclResourceType.DELEGATION_TOKEN: "*",
+    AclResourceType.USER: "*",
 }
 
 
@@ -75,7 +75,7 @@ class Admin(Side):
         assert not connection.take("sasl_authenticate", 2)["error_code"]
         return connection
 
-    def set_rights(self, *acls: tuple[ResourceType, str, AclOperation, AclPermission]) -> None:
+    def set_rights(self, *acls: tuple[AclResourceType, str, AclOperation, AclPermission]) -> None:
         """The client has these, and no others, once the broker has noticed."""
         mine = {
             "resource_type_filter": 1,

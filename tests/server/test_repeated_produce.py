@@ -33,7 +33,7 @@ from leafcuttr.runtime.plugin_parts import Failures
 from leafcuttr.server import listener
 from leafcuttr.server.repeated_produce import LARGEST, RepeatedProduce, _Learned, write_repeated
 from leafcuttr.state.identity import Principal
-from leafcuttr.state.security.acl import Acl, AclOperation, AclPermission, PatternType, ResourceType
+from leafcuttr.state.security.acl import Acl, AclOperation, AclPermission, AclResourceType, PatternType
 from leafcuttr.state.security.acls import stored
 from leafcuttr.wire.batch import CONTROL, TRANSACTIONAL
 from leafcuttr.wire.codec import decode, encode
@@ -691,7 +691,7 @@ def test_what_several_connections_repeat_for_one_log_is_one_write() -> None:
 def test_a_repetition_after_its_right_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The change is counted before the loop knows of it, so what is learned in between has the new count in it."""
     right = Acl(
-        ResourceType.TOPIC,
+        AclResourceType.TOPIC,
         "t",
         PatternType.LITERAL,
         "User:ANONYMOUS",

@@ -13,23 +13,23 @@ from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.identity import ClientIdentity
-from leafcuttr.state.security.acl import CLUSTER_NAME, OPERATIONS_ON, AclOperation, ResourceType
+from leafcuttr.state.security.acl import CLUSTER_NAME, OPERATIONS_ON, AclOperation, AclResourceType
 
 _ERRORS: Final = {
-    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
-    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    ResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
-    ResourceType.USER: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    AclResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    AclResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    AclResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    AclResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    AclResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    AclResourceType.USER: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
 }
 _WORDS: Final = {
-    ResourceType.TOPIC: "Topic authorization failed.",
-    ResourceType.GROUP: "Group authorization failed.",
-    ResourceType.CLUSTER: "Cluster authorization failed.",
-    ResourceType.TRANSACTIONAL_ID: "Transactional Id authorization failed.",
-    ResourceType.DELEGATION_TOKEN: "Delegation Token authorization failed.",
-    ResourceType.USER: "Delegation Token authorization failed.",
+    AclResourceType.TOPIC: "Topic authorization failed.",
+    AclResourceType.GROUP: "Group authorization failed.",
+    AclResourceType.CLUSTER: "Cluster authorization failed.",
+    AclResourceType.TRANSACTIONAL_ID: "Transactional Id authorization failed.",
+    AclResourceType.DELEGATION_TOKEN: "Delegation Token authorization failed.",
+    AclResourceType.USER: "Delegation Token authorization failed.",
 }
 
 
@@ -37,7 +37,7 @@ class Right(NamedTuple):
     """An operation on a type of resource."""
 
     operation: AclOperation
-    resource_type: ResourceType
+    resource_type: AclResourceType
 
     @property
     def error(self) -> ErrorCode:
@@ -73,13 +73,13 @@ class TokenAccessDenied(BrokerError):
     code = ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
 
 
-_DENIED: Final[Mapping[ResourceType, type[BrokerError]]] = {
-    ResourceType.TOPIC: TopicAccessDenied,
-    ResourceType.GROUP: GroupAccessDenied,
-    ResourceType.CLUSTER: ClusterAccessDenied,
-    ResourceType.TRANSACTIONAL_ID: TransactionAccessDenied,
-    ResourceType.DELEGATION_TOKEN: TokenAccessDenied,
-    ResourceType.USER: TokenAccessDenied,
+_DENIED: Final[Mapping[AclResourceType, type[BrokerError]]] = {
+    AclResourceType.TOPIC: TopicAccessDenied,
+    AclResourceType.GROUP: GroupAccessDenied,
+    AclResourceType.CLUSTER: ClusterAccessDenied,
+    AclResourceType.TRANSACTIONAL_ID: TransactionAccessDenied,
+    AclResourceType.DELEGATION_TOKEN: TokenAccessDenied,
+    AclResourceType.USER: TokenAccessDenied,
 }
 
 
@@ -89,32 +89,32 @@ def denied(right: Right, message: str | None = None) -> BrokerError:
     return found() if message is None else found(message)
 
 
-READ_TOPIC: Final = Right(AclOperation.READ, ResourceType.TOPIC)
-WRITE_TOPIC: Final = Right(AclOperation.WRITE, ResourceType.TOPIC)
-CREATE_TOPIC: Final = Right(AclOperation.CREATE, ResourceType.TOPIC)
-DELETE_TOPIC: Final = Right(AclOperation.DELETE, ResourceType.TOPIC)
-ALTER_TOPIC: Final = Right(AclOperation.ALTER, ResourceType.TOPIC)
-DESCRIBE_TOPIC: Final = Right(AclOperation.DESCRIBE, ResourceType.TOPIC)
-DESCRIBE_TOPIC_CONFIGS: Final = Right(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC)
-ALTER_TOPIC_CONFIGS: Final = Right(AclOperation.ALTER_CONFIGS, ResourceType.TOPIC)
-READ_GROUP: Final = Right(AclOperation.READ, ResourceType.GROUP)
-DELETE_GROUP: Final = Right(AclOperation.DELETE, ResourceType.GROUP)
-DESCRIBE_GROUP: Final = Right(AclOperation.DESCRIBE, ResourceType.GROUP)
-DESCRIBE_GROUP_CONFIGS: Final = Right(AclOperation.DESCRIBE_CONFIGS, ResourceType.GROUP)
-ALTER_GROUP_CONFIGS: Final = Right(AclOperation.ALTER_CONFIGS, ResourceType.GROUP)
-WRITE_TRANSACTION: Final = Right(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID)
-DESCRIBE_TRANSACTION: Final = Right(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)
-CREATE_ON_CLUSTER: Final = Right(AclOperation.CREATE, ResourceType.CLUSTER)
-DELETE_ON_CLUSTER: Final = Right(AclOperation.DELETE, ResourceType.CLUSTER)
-ALTER_CLUSTER: Final = Right(AclOperation.ALTER, ResourceType.CLUSTER)
-DESCRIBE_CLUSTER: Final = Right(AclOperation.DESCRIBE, ResourceType.CLUSTER)
-DESCRIBE_CLUSTER_CONFIGS: Final = Right(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
-ALTER_CLUSTER_CONFIGS: Final = Right(AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER)
-CLUSTER_ACTION: Final = Right(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
-IDEMPOTENT_WRITE: Final = Right(AclOperation.IDEMPOTENT_WRITE, ResourceType.CLUSTER)
-DESCRIBE_TOKEN: Final = Right(AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN)
-CREATE_TOKENS_OF_USER: Final = Right(AclOperation.CREATE_TOKENS, ResourceType.USER)
-DESCRIBE_TOKENS_OF_USER: Final = Right(AclOperation.DESCRIBE_TOKENS, ResourceType.USER)
+READ_TOPIC: Final = Right(AclOperation.READ, AclResourceType.TOPIC)
+WRITE_TOPIC: Final = Right(AclOperation.WRITE, AclResourceType.TOPIC)
+CREATE_TOPIC: Final = Right(AclOperation.CREATE, AclResourceType.TOPIC)
+DELETE_TOPIC: Final = Right(AclOperation.DELETE, AclResourceType.TOPIC)
+ALTER_TOPIC: Final = Right(AclOperation.ALTER, AclResourceType.TOPIC)
+DESCRIBE_TOPIC: Final = Right(AclOperation.DESCRIBE, AclResourceType.TOPIC)
+DESCRIBE_TOPIC_CONFIGS: Final = Right(AclOperation.DESCRIBE_CONFIGS, AclResourceType.TOPIC)
+ALTER_TOPIC_CONFIGS: Final = Right(AclOperation.ALTER_CONFIGS, AclResourceType.TOPIC)
+READ_GROUP: Final = Right(AclOperation.READ, AclResourceType.GROUP)
+DELETE_GROUP: Final = Right(AclOperation.DELETE, AclResourceType.GROUP)
+DESCRIBE_GROUP: Final = Right(AclOperation.DESCRIBE, AclResourceType.GROUP)
+DESCRIBE_GROUP_CONFIGS: Final = Right(AclOperation.DESCRIBE_CONFIGS, AclResourceType.GROUP)
+ALTER_GROUP_CONFIGS: Final = Right(AclOperation.ALTER_CONFIGS, AclResourceType.GROUP)
+WRITE_TRANSACTION: Final = Right(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID)
+DESCRIBE_TRANSACTION: Final = Right(AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID)
+CREATE_ON_CLUSTER: Final = Right(AclOperation.CREATE, AclResourceType.CLUSTER)
+DELETE_ON_CLUSTER: Final = Right(AclOperation.DELETE, AclResourceType.CLUSTER)
+ALTER_CLUSTER: Final = Right(AclOperation.ALTER, AclResourceType.CLUSTER)
+DESCRIBE_CLUSTER: Final = Right(AclOperation.DESCRIBE, AclResourceType.CLUSTER)
+DESCRIBE_CLUSTER_CONFIGS: Final = Right(AclOperation.DESCRIBE_CONFIGS, AclResourceType.CLUSTER)
+ALTER_CLUSTER_CONFIGS: Final = Right(AclOperation.ALTER_CONFIGS, AclResourceType.CLUSTER)
+CLUSTER_ACTION: Final = Right(AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER)
+IDEMPOTENT_WRITE: Final = Right(AclOperation.IDEMPOTENT_WRITE, AclResourceType.CLUSTER)
+DESCRIBE_TOKEN: Final = Right(AclOperation.DESCRIBE, AclResourceType.DELEGATION_TOKEN)
+CREATE_TOKENS_OF_USER: Final = Right(AclOperation.CREATE_TOKENS, AclResourceType.USER)
+DESCRIBE_TOKENS_OF_USER: Final = Right(AclOperation.DESCRIBE_TOKENS, AclResourceType.USER)
 
 
 def may(
@@ -156,7 +156,7 @@ def refusal(broker: Broker, context: RequestContext, *rights: Right) -> BrokerEr
     return denied(right, f"The request needs {right.operation.name} permission on the cluster.")
 
 
-def operations(broker: Broker, context: RequestContext, resource_type: ResourceType, name: str) -> int:
+def operations(broker: Broker, context: RequestContext, resource_type: AclResourceType, name: str) -> int:
     """What the client may do on a resource, as a bit set of operations (KIP-430)."""
     known = OPERATIONS_ON[resource_type]
     if broker.authorizer is None:
@@ -168,4 +168,4 @@ def cluster_operations(broker: Broker, context: RequestContext) -> int:
     """The same for the cluster; 0 for a client that may not describe it."""
     if not may(broker, context, DESCRIBE_CLUSTER):
         return 0
-    return operations(broker, context, ResourceType.CLUSTER, CLUSTER_NAME)
+    return operations(broker, context, AclResourceType.CLUSTER, CLUSTER_NAME)

@@ -3,7 +3,7 @@
 import sys
 
 from leafcuttr.handlers.access_table import NEEDS, Need
-from leafcuttr.state.security.acl import OPERATIONS_ON, AclOperation, ResourceType
+from leafcuttr.state.security.acl import OPERATIONS_ON, AclOperation, AclResourceType
 from leafcuttr.wire.api import APIS
 
 _HEAD = """\
@@ -43,7 +43,7 @@ def _need(need: Need) -> str:
     return f"{rights} ({need.words})" if need.words else rights
 
 
-def _operations(resource_type: ResourceType) -> str:
+def _operations(resource_type: AclResourceType) -> str:
     names = ", ".join(one.name for one in AclOperation if OPERATIONS_ON[resource_type] >> one & 1)
     return f"| {resource_type.name} | {names} |\n"
 

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Protocol, TypeVar
 
 from leafcuttr.errors import InvalidRequest
-from leafcuttr.state.security.acl import AclFilter, AclOperation, AclPermission, PatternType, ResourceType
+from leafcuttr.state.security.acl import AclFilter, AclOperation, AclPermission, AclResourceType, PatternType
 
 
 class FilterFields(Protocol):
@@ -52,7 +52,7 @@ def known(kind: type[E], number: int) -> E:
 def filter_of(fields: FilterFields) -> AclFilter:
     """Raises InvalidRequest."""
     return AclFilter(
-        known(ResourceType, fields.resource_type_filter),
+        known(AclResourceType, fields.resource_type_filter),
         fields.resource_name_filter,
         known(PatternType, fields.pattern_type_filter),
         fields.principal_filter,

@@ -8,7 +8,7 @@ from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.access import operations
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
-from leafcuttr.state.security.acl import AclOperation, ResourceType
+from leafcuttr.state.security.acl import AclOperation, AclResourceType
 from leafcuttr.state.topics import Topic
 
 # In the place of a bit set of authorized operations (KIP-430).
@@ -45,7 +45,7 @@ class FewRepeated:
 
 def operations_on(broker: Broker, context: RequestContext, topic: Topic) -> int:
     """What the client may do with the topic. Nobody may write to one that belongs to a plugin."""
-    found = operations(broker, context, ResourceType.TOPIC, topic.name)
+    found = operations(broker, context, AclResourceType.TOPIC, topic.name)
     return found if topic.owner is None else found & ~_WRITE
 
 

@@ -45,7 +45,7 @@ class Named(Protocol):
 R = TypeVar("R", bound=Named)
 
 
-class Resource(IntEnum):
+class ConfigResourceType(IntEnum):
     """The kinds of things that have settings (org.apache.kafka.common.config.ConfigResource.Type)."""
 
     TOPIC = 2
@@ -55,10 +55,10 @@ class Resource(IntEnum):
     GROUP = 32
 
 
-_KINDS: Final[frozenset[int]] = frozenset(Resource)
+_KINDS: Final[frozenset[int]] = frozenset(ConfigResourceType)
 _NEEDED: Final[Mapping[int, Right]] = {
-    Resource.TOPIC: ALTER_TOPIC_CONFIGS,
-    Resource.GROUP: ALTER_GROUP_CONFIGS,
+    ConfigResourceType.TOPIC: ALTER_TOPIC_CONFIGS,
+    ConfigResourceType.GROUP: ALTER_GROUP_CONFIGS,
 }
 
 
@@ -101,7 +101,9 @@ def check_right(broker: Broker, context: RequestContext | None, kind: int, name:
         return
     right = _NEEDED.get(kind, ALTER_CLUSTER_CONFIGS)
     if not may(broker, context, right, CLUSTER_NAME if right is ALTER_CLUSTER_CONFIGS else name):
-        raise denied(right, None if kind == Resource.BROKER_LOGGER else right.words)  # words as Kafka's
+        raise denied(
+            right, None if kind == ConfigResourceType.BROKER_LOGGER else right.words
+        )  # words as Kafka's
 
 
 def check_names(names: Sequence[str], nulls: Iterable[str]) -> None:
@@ -129,19 +131,19 @@ async def alter(
 
     Raises what `check_right` does, InvalidRequest, InvalidConfig, InvalidTopic, UnknownTopicOrPartition, StorageError.
     """
-    if kind in (Resource.TOPIC, Resource.GROUP, Resource.CLIENT_METRICS):
+    if kind in (ConfigResourceType.TOPIC, ConfigResourceType.GROUP, ConfigResourceType.CLIENT_METRICS):
         check_right(broker, context, kind, name)
-    if kind == Resource.TOPIC:
+    if kind == ConfigResourceType.TOPIC:
         await _alter_topic(broker, name, edit, validate_only=validate_only)
-    elif kind == Resource.BROKER:
+    elif kind == ConfigResourceType.BROKER:
         await _alter_broker(broker, context, name, changed, edit, removed, validate_only=validate_only)
-    elif kind == Resource.GROUP:
+    elif kind == ConfigResourceType.GROUP:
         if not name:
             raise InvalidRequest("Default group resources are not allowed.")
         raise InvalidRequest(
             "Settings of groups belong to the consumer protocol of KIP-848, which comes in a later version"
         )
-    elif kind == Resource.CLIENT_METRICS:
+    elif kind == ConfigResourceType.CLIENT_METRICS:
         if not name:
             raise InvalidRequest("Subscription name can't be empty")
         raise InvalidRequest("Metrics of clients (KIP-714) come in a later version")
@@ -175,7 +177,7 @@ async def _alter_broker(
     if name:
         check_node(broker, name)
     _check_changeable(broker.settings.catalog, changed, own=bool(name))
-    check_right(broker, context, Resource.BROKER, name)
+    check_right(broker, context, ConfigResourceType.BROKER, name)
     dynamic = broker.dynamic_settings
     scope = dynamic.own_scope if name else ALL_BROKERS
 

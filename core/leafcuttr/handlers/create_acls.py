@@ -16,8 +16,8 @@ from leafcuttr.state.security.acl import (
     Acl,
     AclOperation,
     AclPermission,
+    AclResourceType,
     PatternType,
-    ResourceType,
 )
 from leafcuttr.state.security.acls import MOST_AT_ONCE, Acls
 from leafcuttr.wire.messages.create_acls import (
@@ -64,7 +64,7 @@ def _checked(creation: AclCreation) -> Acl | BrokerError:
 def _acl_of(creation: AclCreation) -> Acl:
     """Raises InvalidRequest."""
     return Acl(
-        known(ResourceType, creation.resource_type),
+        known(AclResourceType, creation.resource_type),
         creation.resource_name,
         known(PatternType, creation.resource_pattern_type),
         creation.principal,
@@ -75,11 +75,11 @@ def _acl_of(creation: AclCreation) -> Acl:
 
 
 def _wrong_with(acl: Acl) -> str | None:
-    if acl.resource_type == ResourceType.CLUSTER and acl.name != CLUSTER_NAME:
+    if acl.resource_type == AclResourceType.CLUSTER and acl.name != CLUSTER_NAME:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     if not acl.name:
         return "Invalid empty resource name"
-    if acl.resource_type == ResourceType.ANY:
+    if acl.resource_type == AclResourceType.ANY:
         return f"Invalid resourceType {acl.resource_type.name}"
     if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
         return f"Invalid patternType {acl.pattern_type.name}"

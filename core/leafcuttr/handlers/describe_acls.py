@@ -10,7 +10,7 @@ from leafcuttr.handlers.acl_filters import filter_of
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
-from leafcuttr.state.security.acl import Acl, PatternType, ResourceType
+from leafcuttr.state.security.acl import Acl, AclResourceType, PatternType
 from leafcuttr.wire.messages.describe_acls import (
     AclDescription,
     DescribeAclsRequest,
@@ -34,7 +34,7 @@ async def handle(
     except BrokerError as error:
         return DescribeAclsResponse(error_code=error.code, error_message=error.message)
     pace = Pace()
-    by_pattern: dict[tuple[ResourceType, str, PatternType], list[Acl]] = {}
+    by_pattern: dict[tuple[AclResourceType, str, PatternType], list[Acl]] = {}
     for acl in await acls.matching(wanted):
         by_pattern.setdefault(acl[:3], []).append(acl)
     return DescribeAclsResponse(

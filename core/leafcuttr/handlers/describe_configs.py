@@ -34,7 +34,7 @@ from leafcuttr.handlers.access import (
 )
 from leafcuttr.handlers.answers import FewRepeated
 from leafcuttr.handlers.broker_loggers import describe_loggers
-from leafcuttr.handlers.config_resources import Resource, is_known
+from leafcuttr.handlers.config_resources import ConfigResourceType, is_known
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
@@ -55,8 +55,8 @@ MALFORMED: Final = (
     "to an incompatible broker. See the broker logs for more details."
 )
 _NEEDED: Final[Mapping[int, Right]] = {
-    Resource.TOPIC: DESCRIBE_TOPIC_CONFIGS,
-    Resource.GROUP: DESCRIBE_GROUP_CONFIGS,
+    ConfigResourceType.TOPIC: DESCRIBE_TOPIC_CONFIGS,
+    ConfigResourceType.GROUP: DESCRIBE_GROUP_CONFIGS,
 }
 _CLIENT_METRICS: Final = (
     Described(
@@ -141,23 +141,23 @@ def _answer(
 def _settings_of(broker: Broker, resource: DescribeConfigsResource) -> list[Described]:
     name = resource.resource_name
     match resource.resource_type:
-        case Resource.TOPIC:
+        case ConfigResourceType.TOPIC:
             topic_names.check(name)
             topic = broker.topics.find(name)
             if topic is None:
                 raise UnknownTopicOrPartition
             return describe_topic(broker.settings, name, topic.overrides, topic.config)
-        case Resource.BROKER if not name:
+        case ConfigResourceType.BROKER if not name:
             return describe_cluster_default(broker.settings) + _kept(broker, own=False)
-        case Resource.BROKER:
+        case ConfigResourceType.BROKER:
             _check_broker(broker, name, f"{broker.node_id} or empty string,")
             return describe_broker(broker.settings) + _kept(broker, own=True)
-        case Resource.BROKER_LOGGER:
+        case ConfigResourceType.BROKER_LOGGER:
             if not name:
                 raise InvalidRequest("Broker id must not be empty")
             _check_broker(broker, name, f"{broker.node_id}")
             return describe_loggers()
-        case Resource.GROUP:
+        case ConfigResourceType.GROUP:
             if not name:
                 raise InvalidRequest("Group name must not be empty")
             return describe_group(broker.settings)

@@ -16,7 +16,7 @@ from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.machine import Group
 from leafcuttr.state.groups.states import GroupState
-from leafcuttr.state.security.acl import ResourceType
+from leafcuttr.state.security.acl import AclResourceType
 from leafcuttr.wire.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -40,7 +40,7 @@ async def handle(
             refused.append(DescribedGroup(error_code=DESCRIBE_GROUP.error, group_id=group_id))
             continue
         allowed = (
-            operations(broker, context, ResourceType.GROUP, group_id)
+            operations(broker, context, AclResourceType.GROUP, group_id)
             if request.include_authorized_operations
             else NOT_REQUESTED
         )

@@ -16,7 +16,7 @@ from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
-from leafcuttr.state.security.acl import ResourceType
+from leafcuttr.state.security.acl import AclResourceType
 from leafcuttr.state.topics import Topic
 from leafcuttr.wire.messages.describe_topic_partitions import (
     Cursor,
@@ -89,7 +89,7 @@ def _unknown(broker: Broker, context: RequestContext, name: str) -> DescribeTopi
         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if valid else ErrorCode.INVALID_TOPIC_EXCEPTION,
         name=name,
         is_internal=name in topic_names.INTERNAL,
-        topic_authorized_operations=operations(broker, context, ResourceType.TOPIC, name),
+        topic_authorized_operations=operations(broker, context, AclResourceType.TOPIC, name),
     )
 
 

@@ -15,7 +15,7 @@ from leafcuttr.config.topic import defaults_of
 from leafcuttr.errors import BrokerError, InvalidConfig, InvalidRequest
 from leafcuttr.handlers import broker_loggers
 from leafcuttr.handlers.config_resources import (
-    Resource,
+    ConfigResourceType,
     alter,
     change_each,
     check_names,
@@ -34,7 +34,7 @@ from leafcuttr.wire.messages.incremental_alter_configs import (
 )
 
 
-class Operation(IntEnum):
+class AlterConfigOp(IntEnum):
     """What is done to a setting (org.apache.kafka.clients.admin.AlterConfigOp.OpType)."""
 
     SET = 0
@@ -43,7 +43,7 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-_OPERATIONS: Final[frozenset[int]] = frozenset(Operation)
+_OPERATIONS: Final[frozenset[int]] = frozenset(AlterConfigOp)
 
 
 async def handle(
@@ -70,15 +70,15 @@ async def _change(
     broker: Broker, context: RequestContext, resource: AlterConfigsResource, *, validate_only: bool
 ) -> None:
     kind, configs = resource.resource_type, resource.configs
-    nulls = [c.name for c in configs if c.config_operation != Operation.DELETE and c.value is None]
+    nulls = [c.name for c in configs if c.config_operation != AlterConfigOp.DELETE and c.value is None]
     check_names([config.name for config in configs], nulls)
     for config in configs:
         if config.config_operation not in _OPERATIONS:
             # Kafka's broker says so of its own settings; for the others its controller fails without a word.
-            if kind in (Resource.BROKER, Resource.BROKER_LOGGER):
+            if kind in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
                 raise InvalidRequest(f"Unknown operations type {config.config_operation}")
             raise BrokerError
-    if kind == Resource.BROKER_LOGGER:
+    if kind == ConfigResourceType.BROKER_LOGGER:
         check_right(broker, context, kind, resource.resource_name)
         _change_loggers(broker, resource, validate_only=validate_only)
         return
@@ -87,9 +87,11 @@ async def _change(
         context,
         kind,
         resource.resource_name,
-        [config.name for config in configs if config.config_operation != Operation.DELETE],
-        partial(_edited, broker, configs, None if kind == Resource.BROKER else resource.resource_name),
-        removed=[config.name for config in configs if config.config_operation == Operation.DELETE],
+        [config.name for config in configs if config.config_operation != AlterConfigOp.DELETE],
+        partial(
+            _edited, broker, configs, None if kind == ConfigResourceType.BROKER else resource.resource_name
+        ),
+        removed=[config.name for config in configs if config.config_operation == AlterConfigOp.DELETE],
         validate_only=validate_only,
     )
 
@@ -101,9 +103,9 @@ def _edited(
     texts = dict(present)
     for config in configs:
         match config.config_operation:
-            case Operation.DELETE:
+            case AlterConfigOp.DELETE:
                 texts.pop(config.name, None)
-            case Operation.SET:
+            case AlterConfigOp.SET:
                 texts[config.name] = config.value or ""
             case _:
                 texts[config.name] = _list_changed(broker, topic, texts, config)
@@ -116,7 +118,7 @@ def _list_changed(
     settings = broker.settings
     catalog = settings.catalog
     setting = catalog.broker_setting(config.name) if topic is None else catalog.topic_setting(config.name)
-    append = config.config_operation == Operation.APPEND
+    append = config.config_operation == AlterConfigOp.APPEND
     if setting is None or setting.type is not ConfigType.LIST:
         if topic is None:
             word = "append" if append else "subtract"
@@ -141,17 +143,17 @@ def _change_loggers(broker: Broker, resource: AlterConfigsResource, *, validate_
     _check_own_loggers(broker, resource.resource_name)
     for config in resource.configs:
         match config.config_operation:
-            case Operation.SET:
+            case AlterConfigOp.SET:
                 broker_loggers.check_level(config.name, config.value or "")
-            case Operation.DELETE:
+            case AlterConfigOp.DELETE:
                 broker_loggers.check_unset(config.name)
             case operation:
-                name = Operation(operation).name
+                name = AlterConfigOp(operation).name
                 raise InvalidRequest(f"{name} operation is not allowed for the BROKER_LOGGER resource")
     if validate_only:
         return
     for config in resource.configs:
-        if config.config_operation == Operation.SET:
+        if config.config_operation == AlterConfigOp.SET:
             broker_loggers.set_level(config.name, config.value or "")
         else:
             broker_loggers.unset_level(config.name)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers.access import DESCRIBE_CLUSTER_CONFIGS, refusal
-from leafcuttr.handlers.config_resources import Resource, is_known
+from leafcuttr.handlers.config_resources import ConfigResourceType, is_known
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.list_config_resources import (
@@ -29,7 +29,7 @@ def handle(
         return ListConfigResourcesResponse()
     if not all(is_known(kind) for kind in request.resource_types):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    kinds = frozenset(request.resource_types) or frozenset(Resource)
+    kinds = frozenset(request.resource_types) or frozenset(ConfigResourceType)
     return ListConfigResourcesResponse(
         config_resources=[
             ConfigResource(resource_name=name, resource_type=kind)
@@ -40,8 +40,8 @@ def handle(
 
 
 def _names(broker: Broker, kind: int) -> Iterable[str]:
-    if kind == Resource.TOPIC:
+    if kind == ConfigResourceType.TOPIC:
         return broker.topics.by_name
-    if kind in (Resource.BROKER, Resource.BROKER_LOGGER):
+    if kind in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
         return (str(broker.node_id),)
     return ()

@@ -29,7 +29,7 @@ from leafcuttr.handlers.mutation_quota import MutationQuota
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
-from leafcuttr.state.security.acl import ResourceType
+from leafcuttr.state.security.acl import AclResourceType
 from leafcuttr.state.topics import ZERO_ID, Topic
 from leafcuttr.wire.messages.metadata import (
     MetadataRequest,
@@ -126,7 +126,7 @@ async def _topics(
                     name=name,
                     is_internal=internal,
                     topic_authorized_operations=(
-                        operations(broker, context, ResourceType.TOPIC, name) if allowed else NOT_REQUESTED
+                        operations(broker, context, AclResourceType.TOPIC, name) if allowed else NOT_REQUESTED
                     ),
                 )
             )

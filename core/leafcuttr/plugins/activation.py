@@ -80,7 +80,7 @@ async def activate(
 
 def view_for(core: Core, loaded: "Loaded") -> "Broker":
     """The broker as this plugin sees it."""
-    from leafcuttr.plugins.facade.view import make_broker_view
+    from leafcuttr.plugins.facade.opening import make_broker_view
     from leafcuttr.plugins.settings_views import plugin_settings
 
     assert loaded.plugin is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr_sdk import Broker
 from support.live_broker import opening

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr_mqtt.mapping.outcomes import MAX_SPLITS, Failure
 from leafcuttr_mqtt.mapping.rules import make_rules

@@ -18,8 +18,8 @@ from leafcuttr.state.security.acl import (
     AclFilter,
     AclOperation,
     AclPermission,
+    AclResourceType,
     PatternType,
-    ResourceType,
 )
 from leafcuttr.state.security.acls import Acls
 from leafcuttr.state.security.credentials import ScramMechanism
@@ -89,7 +89,7 @@ class Secured:
         permission: AclPermission = AclPermission.ALLOW,
     ) -> None:
         await self.acls.create(
-            [Acl(ResourceType.TOPIC, topic, pattern, f"User:{user}", "*", operation, permission)]
+            [Acl(AclResourceType.TOPIC, topic, pattern, f"User:{user}", "*", operation, permission)]
         )
 
     async def forbid(self, user: str) -> None:

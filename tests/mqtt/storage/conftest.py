@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import leafcuttr_mqtt
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr_sdk import Broker
 from support.live_broker import opening
 from support.logs import HandClock

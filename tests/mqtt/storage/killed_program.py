@@ -11,7 +11,7 @@ from unittest import mock
 import trio
 
 import leafcuttr_mqtt
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.runtime.clock import SystemClock
 from leafcuttr.state.broker import open_broker
 from leafcuttr_mqtt.messages import Message

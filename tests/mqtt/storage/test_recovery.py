@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import leafcuttr_mqtt
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr_mqtt.messages import Message
 from leafcuttr_mqtt.packets.types import Properties, Will
 from leafcuttr_mqtt.session.types import Delivery, Subscription

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr_mqtt.storage.topics import CONFIGS, QUEUE, RETAINED, SESSIONS, ensure
 from leafcuttr_sdk import NewBatch, Plugin
 from leafcuttr_sdk.batches import BatchBuilder

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.state.broker import Broker
 from leafcuttr_sdk import Broker as View
 from leafcuttr_sdk import Plugin

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import trio
 
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.security import AUDIT_LOGGER
 from leafcuttr.state.security.acl import Acl, AclOperation, AclPermission, PatternType
-from leafcuttr.state.security.acl import ResourceType as Kind
+from leafcuttr.state.security.acl import AclResourceType as Kind
 from leafcuttr_sdk import Broker as View
 from leafcuttr_sdk import CommittedOffset, NewBatch, Plugin, Record, TopicPartition
 from leafcuttr_sdk.batches import BatchBuilder

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr_sdk import Broker, Produced, Record, StoredRecord, TopicPartition
 from leafcuttr_sdk.records import Headers
 from plugins.facade.conftest import PLUGIN

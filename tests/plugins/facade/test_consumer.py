@@ -12,7 +12,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from leafcuttr.plugins.facade.consumer.options import ConsumerOptions
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.internal_log import ProducerIdAndEpoch

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.state.chains import Instance, Tables
 from leafcuttr.wire.records import Record as WireRecord
 from leafcuttr.wire.records import encode_batch

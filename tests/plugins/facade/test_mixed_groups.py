@@ -18,7 +18,7 @@ import trio
 from click.testing import CliRunner
 
 from leafcuttr.cli.root import cli
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.runtime.clock import SystemClock
 from leafcuttr_sdk import Broker, Consumer, Plugin, Record, TopicPartition
 from leafcuttr_sdk.errors import IllegalGeneration, RebalanceInProgress, UnknownMemberId

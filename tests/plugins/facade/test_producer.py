@@ -314,7 +314,7 @@ async def test_what_is_sent_while_the_writer_has_records_of_a_new_topic_keeps_th
 
 
 async def test_a_topic_that_cannot_be_created_is_the_error_of_its_records(open_core: Open) -> None:
-    from leafcuttr.plugins.facade.view import make_broker_view
+    from leafcuttr.plugins.facade.opening import make_broker_view
 
     view = make_broker_view(open_core(auto_create_topics_enable="false"), PLUGIN)
     await view.topics.create("there")

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.plugins.facade.producing import Producing
-from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr.wire.batch import ATTRIBUTES_AT, TRANSACTIONAL
 from leafcuttr.wire.compression import Codec

@@ -13,7 +13,7 @@ import leafcuttr.log.append.commit as commit_module
 from leafcuttr.log.append.background_write import BackgroundWrite
 from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.log import Log
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr.wire.records import Record as WireRecord
 from leafcuttr.wire.records import encode_batch

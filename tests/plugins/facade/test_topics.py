@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr_sdk import Broker
 from leafcuttr_sdk.errors import (

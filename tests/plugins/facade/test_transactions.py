@@ -16,7 +16,7 @@ from leafcuttr.client import transactional
 from leafcuttr.errors import ErrorCode
 from leafcuttr.log.append import commit
 from leafcuttr.log.append.rules import LARGE
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.runtime.writers import AT_ONCE
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr.state.transactions import loader

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from crash.foreign import by_kio
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.runtime.clock import SystemClock
 from leafcuttr_sdk import (
     Broker,

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from leafcuttr.config.topic import TopicConfig
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.state.chains import Instance, Tables
 from leafcuttr_sdk import DROP, BrokerError, DeadLetter, ErrorCode, NewBatch, Plugin, Produced, Record
 from leafcuttr_sdk.types import TopicPartition

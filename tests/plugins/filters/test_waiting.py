@@ -10,7 +10,7 @@ from typing import Any
 import trio
 
 from leafcuttr.config.topic import TopicConfig
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.state.chains import Instance, Tables
 from leafcuttr_sdk import BrokerError, DeadLetter, NewBatch, Plugin, Record
 from leafcuttr_sdk.types import TopicPartition

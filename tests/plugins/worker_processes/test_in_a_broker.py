@@ -13,7 +13,7 @@ import pytest
 import trio
 
 import leafcuttr
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr_sdk import Broker, Plugin, TopicPartition, WorkerDeadlineError, WorkerTransferError
 from plugins.worker_processes.conftest import MB, is_gone
 from support import worker_functions as functions

@@ -13,7 +13,7 @@ import pytest
 
 from leafcuttr.config.checks import metrics_auth
 from leafcuttr.embedded import EmbeddedBroker, open_broker
-from leafcuttr.state.security.acl import Acl, AclOperation, AclPermission, PatternType, ResourceType
+from leafcuttr.state.security.acl import Acl, AclOperation, AclPermission, AclResourceType, PatternType
 from leafcuttr.state.security.credentials import ScramMechanism
 from leafcuttr.state.security.scram import new_credential
 from leafcuttr.state.security.users import CredentialUpsertion
@@ -43,7 +43,7 @@ async def running(tmp_path: Path, **settings: str) -> AsyncIterator[tuple[Embedd
 async def grant(broker: EmbeddedBroker, operation: str, principal: str) -> None:
     authorizer = broker._core.authorizer
     assert authorizer is not None and authorizer.acls is not None
-    kind, name = ResourceType.CLUSTER, "kafka-cluster"
+    kind, name = AclResourceType.CLUSTER, "kafka-cluster"
     what = AclOperation[operation], AclPermission.ALLOW
     await authorizer.acls.create([Acl(kind, name, PatternType.LITERAL, principal, "*", *what)])
 

@@ -10,8 +10,8 @@ from leafcuttr.state.security.acl import (
     AclFilter,
     AclOperation,
     AclPermission,
+    AclResourceType,
     PatternType,
-    ResourceType,
     bit_set,
 )
 
@@ -22,7 +22,7 @@ def acl(
     operation: AclOperation = AclOperation.READ,
     permission: AclPermission = AclPermission.ALLOW,
 ) -> Acl:
-    return Acl(ResourceType.TOPIC, name, pattern, "User:alice", "*", operation, permission)
+    return Acl(AclResourceType.TOPIC, name, pattern, "User:alice", "*", operation, permission)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,10 @@ def test_all_is_every_operation() -> None:
 
 
 def test_operations_as_kafka_numbers_them() -> None:
-    known = [OPERATIONS_ON[each] for each in (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER)]
+    known = [
+        OPERATIONS_ON[each]
+        for each in (AclResourceType.TOPIC, AclResourceType.GROUP, AclResourceType.CLUSTER)
+    ]
     assert known == [3576, 3400, 8096]
 
 
@@ -68,7 +71,7 @@ def test_which_names_are_covered() -> None:
     ("wanted", "taken"),
     [
         (AclFilter(), True),
-        (AclFilter(ResourceType.GROUP), False),
+        (AclFilter(AclResourceType.GROUP), False),
         (AclFilter(name="ord"), True),
         (AclFilter(name="orders"), False),
         (AclFilter(name="orders", pattern_type=PatternType.MATCH), True),

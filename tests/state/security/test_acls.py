@@ -15,8 +15,8 @@ from leafcuttr.state.security.acl import (
     AclFilter,
     AclOperation,
     AclPermission,
+    AclResourceType,
     PatternType,
-    ResourceType,
 )
 from leafcuttr.state.security.acls import Acls
 
@@ -29,7 +29,9 @@ def metadata(tmp_path: Path) -> Iterator[MetadataStore]:
 
 
 def acl(name: str, operation: AclOperation = AclOperation.READ) -> Acl:
-    return Acl(ResourceType.TOPIC, name, PatternType.PREFIXED, "User:a", "*", operation, AclPermission.ALLOW)
+    return Acl(
+        AclResourceType.TOPIC, name, PatternType.PREFIXED, "User:a", "*", operation, AclPermission.ALLOW
+    )
 
 
 async def test_what_was_changed_is_there_after_a_restart(metadata: MetadataStore) -> None:

@@ -12,7 +12,7 @@ import pytest
 from leafcuttr.state.identity import ClientIdentity
 from leafcuttr.state.security import AUDIT_LOGGER
 from leafcuttr.state.security import audit as module
-from leafcuttr.state.security.acl import AclOperation, ResourceType
+from leafcuttr.state.security.acl import AclOperation, AclResourceType
 from leafcuttr.state.security.audit import PERIOD_S, AuditLog
 from leafcuttr.wire.api import ApiKey
 from leafcuttr_sdk.principals import Principal
@@ -48,7 +48,7 @@ def log(clock: HandClock) -> AuditLog:
 
 
 def note(log: AuditLog, name: str = "orders", *, allowed: bool = False) -> None:
-    log.note(ALICE, ApiKey.FETCH, AclOperation.READ, ResourceType.TOPIC, name, allowed=allowed)
+    log.note(ALICE, ApiKey.FETCH, AclOperation.READ, AclResourceType.TOPIC, name, allowed=allowed)
 
 
 def test_a_line(log: AuditLog, clock: HandClock, lines: list[dict[str, Any]]) -> None:

@@ -18,15 +18,15 @@ from leafcuttr.state.security.acl import (
     AclFilter,
     AclOperation,
     AclPermission,
+    AclResourceType,
     PatternType,
-    ResourceType,
 )
 from leafcuttr.state.security.acls import Acls
 from leafcuttr.state.security.authorizer import StandardAuthorizer
 from leafcuttr_sdk.principals import Principal
 from support.gates_slice import sampled
 
-TOPIC = ResourceType.TOPIC
+TOPIC = AclResourceType.TOPIC
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
 ALLOW, DENY = AclPermission.ALLOW, AclPermission.DENY
@@ -69,7 +69,7 @@ async def test_nothing_is_allowed_that_no_acl_allows(acls: Acls) -> None:
     assert found.allows(ALICE, READ, TOPIC, "orders") and found.allows(ALICE, DESCRIBE, TOPIC, "orders")
     assert not found.allows(ALICE, WRITE, TOPIC, "orders")
     assert not found.allows(ALICE, READ, TOPIC, "order") and not found.allows(ALICE, READ, TOPIC, "orders2")
-    assert not found.allows(ALICE, READ, ResourceType.GROUP, "orders")
+    assert not found.allows(ALICE, READ, AclResourceType.GROUP, "orders")
     assert not found.allows(client("bob"), READ, TOPIC, "orders")
     before = found.version
     await acls.delete([AclFilter(name="orders")])
@@ -115,7 +115,7 @@ async def test_why(acls: Acls) -> None:
     assert why("User:alice", READ, "orders") == (True, str(allowing))
     assert why("User:alice", WRITE, "orders") == (False, str(denying))
     assert why("User:bob", READ, "orders") == (False, "no ACL allows it")
-    assert found.rules.verdict("User:bob", HOST, READ, ResourceType.GROUP, "g") == (
+    assert found.rules.verdict("User:bob", HOST, READ, AclResourceType.GROUP, "g") == (
         True,
         "no ACL of this resource",
     )
@@ -164,7 +164,7 @@ async def test_what_is_remembered_is_bounded(acls: Acls, monkeypatch: pytest.Mon
 names = st.sampled_from(["*", "a", "ab", "abc", "abd", "b", "ba"])
 one_acl = st.builds(
     Acl,
-    st.sampled_from([TOPIC, ResourceType.GROUP]),
+    st.sampled_from([TOPIC, AclResourceType.GROUP]),
     names,
     st.sampled_from([LITERAL, PREFIXED]),
     st.sampled_from(["User:alice", "User:bob", EVERYBODY]),

@@ -8,12 +8,12 @@ import pytest
 
 from leafcuttr.state.identity import ClientIdentity
 from leafcuttr.state.security import plugged_authorizer as module
-from leafcuttr.state.security.acl import AclOperation, ResourceType
+from leafcuttr.state.security.acl import AclOperation, AclResourceType
 from leafcuttr.state.security.plugged_authorizer import PluggedAuthorizer
 from leafcuttr_sdk import security
 from leafcuttr_sdk.principals import Principal
 
-READ, WRITE, TOPIC = AclOperation.READ, AclOperation.WRITE, ResourceType.TOPIC
+READ, WRITE, TOPIC = AclOperation.READ, AclOperation.WRITE, AclResourceType.TOPIC
 
 
 def client(name: str = "alice", host: str = "10.0.0.1", listener: str = "L") -> ClientIdentity:
@@ -106,12 +106,12 @@ def test_what_it_is_asked_in_the_words_of_the_sdk() -> None:
 
 def test_each_operation_and_type_has_its_name() -> None:
     assert {one.name for one in security.Operation} == {one.name for one in AclOperation if one > 2}
-    assert {one.name for one in security.ResourceType} == {one.name for one in ResourceType if one > 1}
+    assert {one.name for one in security.ResourceType} == {one.name for one in AclResourceType if one > 1}
 
 
 def test_operations_are_those_of_the_type() -> None:
     made, asked = authorizer()
-    found = made.operations(client(), ResourceType.GROUP, "g")
+    found = made.operations(client(), AclResourceType.GROUP, "g")
     assert found >> READ & 1 and not found >> WRITE & 1
     assert {question[1].name for question in asked.questions} == {
         "READ", "DELETE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"
@@ -126,7 +126,7 @@ def test_an_answer_is_remembered_until_it_changes() -> None:
     for other in (client("bob"), client(host="10.0.0.2"), client(listener="M")):
         made.allows(other, READ, TOPIC, "t")
     made.allows(client(), WRITE, TOPIC, "t")
-    made.allows(client(), READ, ResourceType.GROUP, "t")
+    made.allows(client(), READ, AclResourceType.GROUP, "t")
     made.allows(client(), READ, TOPIC, "u")
     assert len(asked.questions) == 7
     asked.answer = False

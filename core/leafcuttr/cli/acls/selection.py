@@ -13,18 +13,18 @@ from leafcuttr.state.security.acl import (
     AclFilter,
     AclOperation,
     AclPermission,
+    AclResourceType,
     PatternType,
-    ResourceType,
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _TYPES: Final = {
-    "topic": ResourceType.TOPIC,
-    "group": ResourceType.GROUP,
-    "transactional_id": ResourceType.TRANSACTIONAL_ID,
-    "delegation_token": ResourceType.DELEGATION_TOKEN,
-    "user": ResourceType.USER,
+    "topic": AclResourceType.TOPIC,
+    "group": AclResourceType.GROUP,
+    "transactional_id": AclResourceType.TRANSACTIONAL_ID,
+    "delegation_token": AclResourceType.DELEGATION_TOKEN,
+    "user": AclResourceType.USER,
 }
 _WORDS: Final = {
     "topic": "A topic.",
@@ -41,7 +41,7 @@ OPERATIONS: Final = {
 class NamedResource(NamedTuple):
     """What an ACL is for: one name, or all that begin with it."""
 
-    resource_type: ResourceType
+    resource_type: AclResourceType
     name: str
     pattern_type: PatternType = PatternType.LITERAL
 
@@ -58,7 +58,7 @@ def resource_options(function: F) -> F:
         if "" in (one.name for one in found):
             raise click.UsageError("the name of a resource is empty")
         if cluster:
-            found.append(NamedResource(ResourceType.CLUSTER, CLUSTER_NAME))
+            found.append(NamedResource(AclResourceType.CLUSTER, CLUSTER_NAME))
         return function(resources=found, **rest)
 
     decorated: Any = with_resources
@@ -120,7 +120,7 @@ def filters_of(
             each,
             permission,
         )
-        for resource in resources or [NamedResource(ResourceType.ANY, "", PatternType.ANY)]
+        for resource in resources or [NamedResource(AclResourceType.ANY, "", PatternType.ANY)]
         for each in operations or [AclOperation.ANY]
     ]
 

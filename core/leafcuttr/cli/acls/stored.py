@@ -12,8 +12,8 @@ from leafcuttr.state.security.acl import (
     AclFilter,
     AclOperation,
     AclPermission,
+    AclResourceType,
     PatternType,
-    ResourceType,
 )
 
 SUPER_USERS = "super.users"
@@ -53,7 +53,7 @@ class AclsOfCluster:
             raise Failure(f"ACLs: {reason(answer.error_code, answer.error_message)}")
         return sorted(
             Acl(
-                ResourceType(resource.resource_type),
+                AclResourceType(resource.resource_type),
                 resource.resource_name,
                 PatternType(resource.pattern_type),
                 acl.principal,
@@ -100,7 +100,7 @@ class AclsOfCluster:
                 raise Failure(f"ACLs: {reason(result.error_code, result.error_message)}")
             for one in result.matching_acls:
                 acl = Acl(
-                    ResourceType(one.resource_type),
+                    AclResourceType(one.resource_type),
                     one.resource_name,
                     PatternType(one.pattern_type),
                     one.principal,

@@ -12,8 +12,7 @@ from leafcuttr.plugins.log_ins import log_ins_of
 from leafcuttr.runtime.plugin_parts import Failures, Part, PartError, call
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr.state.identity import IN_PROCESS, ClientIdentity
-from leafcuttr.state.security.acl import AclOperation
-from leafcuttr.state.security.acl import ResourceType as AclResourceType
+from leafcuttr.state.security.acl import AclOperation, AclResourceType
 from leafcuttr.state.security.limits import ClientLimits
 from leafcuttr_sdk.security import CLUSTER_NAME, LOCALHOST, Operation, ResourceType, denied
 

@@ -10,7 +10,7 @@ from leafcuttr.errors import (
     TopicDeletionDisabled,
     UnknownTopicOrPartition,
 )
-from leafcuttr.handlers.config_resources import Resource, alter
+from leafcuttr.handlers.config_resources import ConfigResourceType, alter
 from leafcuttr.handlers.create_topics import MAX_PARTITIONS
 from leafcuttr.handlers.delete_records import HIGH_WATERMARK, move_log_start
 from leafcuttr.runtime.plugin_parts import Failures, Part, PartError, call
@@ -100,7 +100,7 @@ class TopicsView:
             return texts
 
         given = [setting for setting, value in configs.items() if value is not None]
-        await alter(self._core, None, Resource.TOPIC, name, given, edited, validate_only=False)
+        await alter(self._core, None, ConfigResourceType.TOPIC, name, given, edited, validate_only=False)
 
     async def add_partitions(self, name: str, total: int) -> None:
         topic = existing(self._core, name)

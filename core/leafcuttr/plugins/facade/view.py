@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from leafcuttr.plugins.facade.producer.unread import UnreadFailures
     from leafcuttr_sdk import (
         Authentication,
-        Broker,
         Child,
         Cluster,
         Consumer,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
         Handler,
         Listening,
         Metrics,
-        Plugin,
         Producer,
         SchemaFormat,
         SchemaProvider,
@@ -51,19 +49,8 @@ Listen = Callable[..., "AbstractAsyncContextManager[Listening]"]
 """Of the parameters of `leafcuttr_sdk.Broker.listen`."""
 Serve = Callable[..., Awaitable[None]]
 """Of the parameters of `leafcuttr_sdk.Broker.serve`."""
-
-
-def make_broker_view(
-    core: Core,
-    plugin: "Plugin",
-    *,
-    settings: "Settings | None" = None,
-    metrics: "Metrics | None" = None,
-    listen: Listen | None = None,
-    serve: Serve | None = None,
-) -> "Broker":
-    """What this plugin is given. A part that is not given is not there: to read it is a RuntimeError."""
-    return BrokerView(core, plugin.name, settings, metrics, listen, serve)
+MakeSecurity = Callable[["BrokerView"], "Security"]
+"""Of a view: its part `security`."""
 
 
 class BrokerView:
@@ -76,7 +63,8 @@ class BrokerView:
         settings: "Settings | None",
         metrics: "Metrics | None",
         listen: Listen | None,
-        serve: Serve | None = None,
+        serve: Serve | None,
+        secure: "MakeSecurity",
     ) -> None:
         self._core = core
         self._name = name
@@ -93,6 +81,7 @@ class BrokerView:
         self._with(Producing(core, name), Reading(core))
         self._listen = listen
         self._serve = serve
+        self._secure = secure
 
     def _with(self, producing: Producing, reading: Reading) -> None:
         self._producing, self._reading = producing, reading
@@ -108,10 +97,7 @@ class BrokerView:
     def security(self) -> "Security":
         found = self._security
         if found is None:
-            self._core.runtime.descriptors.import_late("leafcuttr.plugins.facade.security")
-            from leafcuttr.plugins.facade.security import SecurityView
-
-            found = self._security = SecurityView(self._core, self, self._name)
+            found = self._security = self._secure(self)
         return found
 
     @property

@@ -13,8 +13,8 @@ class _Number(IntEnum):
     __hash__ = int.__hash__
 
 
-class ResourceType(_Number):
-    """org.apache.kafka.common.resource.ResourceType."""
+class AclResourceType(_Number):
+    """org.apache.kafka.common.resource.AclResourceType."""
 
     UNKNOWN = 0
     ANY = 1
@@ -80,7 +80,7 @@ def bit_set(*operations: AclOperation) -> int:
 
 
 OPERATIONS_ON: Final = {
-    ResourceType.TOPIC: bit_set(
+    AclResourceType.TOPIC: bit_set(
         AclOperation.READ,
         AclOperation.WRITE,
         AclOperation.CREATE,
@@ -90,14 +90,14 @@ OPERATIONS_ON: Final = {
         AclOperation.DESCRIBE_CONFIGS,
         AclOperation.ALTER_CONFIGS,
     ),
-    ResourceType.GROUP: bit_set(
+    AclResourceType.GROUP: bit_set(
         AclOperation.READ,
         AclOperation.DELETE,
         AclOperation.DESCRIBE,
         AclOperation.DESCRIBE_CONFIGS,
         AclOperation.ALTER_CONFIGS,
     ),
-    ResourceType.CLUSTER: bit_set(
+    AclResourceType.CLUSTER: bit_set(
         AclOperation.CREATE,
         AclOperation.ALTER,
         AclOperation.DESCRIBE,
@@ -106,11 +106,11 @@ OPERATIONS_ON: Final = {
         AclOperation.ALTER_CONFIGS,
         AclOperation.IDEMPOTENT_WRITE,
     ),
-    ResourceType.TRANSACTIONAL_ID: bit_set(
+    AclResourceType.TRANSACTIONAL_ID: bit_set(
         AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.TWO_PHASE_COMMIT
     ),
-    ResourceType.DELEGATION_TOKEN: bit_set(AclOperation.DESCRIBE),
-    ResourceType.USER: bit_set(AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
+    AclResourceType.DELEGATION_TOKEN: bit_set(AclOperation.DESCRIBE),
+    AclResourceType.USER: bit_set(AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
 }
 """What can be done on each, as bit sets of operations (KIP-430)."""
 
@@ -126,7 +126,7 @@ _IMPLIED_BY: Final = {
 class Acl(NamedTuple):
     """One rule, as Kafka's `AclBinding`. `principal` is a text such as `User:alice`, `host` an IP address or `*`."""
 
-    resource_type: ResourceType
+    resource_type: AclResourceType
     name: str
     pattern_type: PatternType
     principal: str
@@ -160,7 +160,7 @@ class Acl(NamedTuple):
 class AclFilter(NamedTuple):
     """Kafka's `AclBindingFilter`: None, and ANY, are everything."""
 
-    resource_type: ResourceType = ResourceType.ANY
+    resource_type: AclResourceType = AclResourceType.ANY
     name: str | None = None
     pattern_type: PatternType = PatternType.ANY
     principal: str | None = None
@@ -170,7 +170,7 @@ class AclFilter(NamedTuple):
 
     def takes(self, acl: Acl) -> bool:
         return (
-            self.resource_type in (ResourceType.ANY, acl.resource_type)
+            self.resource_type in (AclResourceType.ANY, acl.resource_type)
             and self._takes_pattern(acl)
             and self.principal in (None, acl.principal)
             and self.host in (None, acl.host)

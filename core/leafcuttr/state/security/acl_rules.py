@@ -9,8 +9,8 @@ from leafcuttr.state.security.acl import (
     Acl,
     AclOperation,
     AclPermission,
+    AclResourceType,
     PatternType,
-    ResourceType,
 )
 
 EVERYTHING: Final = -1
@@ -30,8 +30,8 @@ class AclRules:
     def __init__(self, acls: Iterable[Acl], super_users: Iterable[str], *, allow_if_no_acl: bool) -> None:
         self._super_users = frozenset(super_users)
         self._allow_if_no_acl = allow_if_no_acl
-        self._by_principal: dict[tuple[str, ResourceType], _Patterns] = {}
-        self._of_all: dict[ResourceType, _Patterns] = {}
+        self._by_principal: dict[tuple[str, AclResourceType], _Patterns] = {}
+        self._of_all: dict[AclResourceType, _Patterns] = {}
         for acl in acls:
             self.add(acl)
 
@@ -43,7 +43,7 @@ class AclRules:
         for patterns in self._patterns(acl):
             patterns.remove(acl)
 
-    def operations(self, principal: str, host: str, resource_type: ResourceType, name: str) -> int:
+    def operations(self, principal: str, host: str, resource_type: AclResourceType, name: str) -> int:
         """All that is allowed on the resource, as a bit set."""
         if principal in self._super_users:
             return EVERYTHING
@@ -60,7 +60,7 @@ class AclRules:
         return allowed & ~denied
 
     def verdict(
-        self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
+        self, principal: str, host: str, operation: AclOperation, resource_type: AclResourceType, name: str
     ) -> Verdict:
         """Whether one of these operations is allowed, and why."""
         if principal in self._super_users:
@@ -78,7 +78,7 @@ class AclRules:
         return Verdict(self._allow_if_no_acl, "no ACL of this resource")
 
     def on_some(
-        self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType
+        self, principal: str, host: str, operation: AclOperation, resource_type: AclResourceType
     ) -> bool:
         """Whether it is allowed on some resource of the type, whichever: as the default of Kafka's
         `Authorizer.authorizeByResourceType`, which implies no operations."""
@@ -111,7 +111,9 @@ class AclRules:
             every = self._of_all[acl.resource_type] = _Patterns()
         return own, every
 
-    def _that_count(self, principal: str, host: str, resource_type: ResourceType, name: str) -> Iterator[Acl]:
+    def _that_count(
+        self, principal: str, host: str, resource_type: AclResourceType, name: str
+    ) -> Iterator[Acl]:
         for each in (principal, EVERYBODY):
             patterns = self._by_principal.get((each, resource_type))
             if patterns is not None:
@@ -119,7 +121,7 @@ class AclRules:
                     if acl.host in (WILDCARD, host):
                         yield acl
 
-    def _has_acl(self, resource_type: ResourceType, name: str) -> bool:
+    def _has_acl(self, resource_type: AclResourceType, name: str) -> bool:
         patterns = self._of_all.get(resource_type)
         return patterns is not None and any(True for _ in patterns.of(name))
 

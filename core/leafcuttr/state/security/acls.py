@@ -13,8 +13,8 @@ from leafcuttr.state.security.acl import (
     AclFilter,
     AclOperation,
     AclPermission,
+    AclResourceType,
     PatternType,
-    ResourceType,
 )
 
 MOST_AT_ONCE: Final = 10_000
@@ -24,7 +24,7 @@ _MOST_TAKEN: Final = 5 * MOST_AT_ONCE
 _OPERATIONS: Final = {int(one): one for one in AclOperation}
 _PERMISSIONS: Final = {int(one): one for one in AclPermission}
 _PATTERNS: Final = {int(one): one for one in PatternType}
-_TYPES: Final = {int(one): one for one in ResourceType}
+_TYPES: Final = {int(one): one for one in AclResourceType}
 
 OnChange = Callable[[Sequence[Acl], Sequence[Acl]], None]
 

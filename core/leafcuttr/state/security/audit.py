@@ -11,7 +11,7 @@ from typing import Final
 
 from leafcuttr.state.identity import ClientIdentity
 from leafcuttr.state.security import AUDIT_LOGGER
-from leafcuttr.state.security.acl import AclOperation, ResourceType
+from leafcuttr.state.security.acl import AclOperation, AclResourceType
 from leafcuttr.wire.api import APIS
 from leafcuttr_sdk import Clock
 
@@ -20,8 +20,8 @@ PERIOD_S: Final = 60.0
 _MOST: Final = 10_000
 _LONGEST_NAME: Final = 300
 
-RuleOf = Callable[[ClientIdentity, AclOperation, ResourceType, str], str]
-_Key = tuple[str, str, int | str, AclOperation, ResourceType, str, bool]
+RuleOf = Callable[[ClientIdentity, AclOperation, AclResourceType, str], str]
+_Key = tuple[str, str, int | str, AclOperation, AclResourceType, str, bool]
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class AuditLog:
         client: ClientIdentity,
         api_key: int | str,
         operation: AclOperation,
-        resource_type: ResourceType,
+        resource_type: AclResourceType,
         name: str,
         *,
         allowed: bool,

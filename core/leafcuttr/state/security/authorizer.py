@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from leafcuttr.state.identity import ClientIdentity
-from leafcuttr.state.security.acl import Acl, AclOperation, ResourceType
+from leafcuttr.state.security.acl import Acl, AclOperation, AclResourceType
 from leafcuttr.state.security.acl_rules import AclRules
 from leafcuttr.state.security.acls import Acls
 from leafcuttr_sdk.principals import Principal
@@ -38,11 +38,11 @@ class StandardAuthorizer:
         acls.on_change(self._changed)
 
     def allows(
-        self, client: ClientIdentity, operation: AclOperation, resource_type: ResourceType, name: str
+        self, client: ClientIdentity, operation: AclOperation, resource_type: AclResourceType, name: str
     ) -> bool:
         return bool(self.operations(client, resource_type, name) >> operation & 1)
 
-    def operations(self, client: ClientIdentity, resource_type: ResourceType, name: str) -> int:
+    def operations(self, client: ClientIdentity, resource_type: AclResourceType, name: str) -> int:
         """All that the client may do on a resource, as a bit set (KIP-430)."""
         known = self._remembered.get((client.principal, client.host))
         if known is not None:
@@ -55,7 +55,7 @@ class StandardAuthorizer:
         return found
 
     def allows_on_some(
-        self, client: ClientIdentity, operation: AclOperation, resource_type: ResourceType
+        self, client: ClientIdentity, operation: AclOperation, resource_type: AclResourceType
     ) -> bool:
         """Whether the client may do this on a resource of this type, whichever (KIP-679), as far as ACLs can tell."""
         known = self._remembered.get((client.principal, client.host))
@@ -70,7 +70,7 @@ class StandardAuthorizer:
         self.acls.on_change(lambda new, gone: call())
 
     def rule(
-        self, client: ClientIdentity, operation: AclOperation, resource_type: ResourceType, name: str
+        self, client: ClientIdentity, operation: AclOperation, resource_type: AclResourceType, name: str
     ) -> str:
         """What decides, in words."""
         return self.rules.verdict(str(client.principal), client.host, operation, resource_type, name).rule
@@ -105,5 +105,5 @@ class _Remembered:
     __slots__ = ("on_some", "operations")
 
     def __init__(self) -> None:
-        self.operations: dict[tuple[ResourceType, str], int] = {}
-        self.on_some: dict[tuple[ResourceType, AclOperation], bool] = {}
+        self.operations: dict[tuple[AclResourceType, str], int] = {}
+        self.on_some: dict[tuple[AclResourceType, AclOperation], bool] = {}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from leafcuttr.state.identity import ClientIdentity
-from leafcuttr.state.security.acl import OPERATIONS_ON, AclOperation, ResourceType
+from leafcuttr.state.security.acl import OPERATIONS_ON, AclOperation, AclResourceType
 from leafcuttr.state.security.acl_rules import EVERYTHING
 from leafcuttr.state.security.acls import Acls
 from leafcuttr.state.security.authorizer import StandardAuthorizer
@@ -20,10 +20,10 @@ from leafcuttr_sdk.principals import Principal
 Ask = Callable[[security.Requester, security.Operation, security.Resource], bool | None]
 """`Authorizer.verdict` of the SDK, that raises nothing."""
 _OPERATIONS: Final = {AclOperation[one.name]: one for one in security.Operation}
-_TYPES: Final = {ResourceType[one.name]: one for one in security.ResourceType}
+_TYPES: Final = {AclResourceType[one.name]: one for one in security.ResourceType}
 _MOST_REMEMBERED: Final = 10_000
 _LONGEST_REMEMBERED: Final = 300
-_Key = tuple[Principal, str, str, AclOperation, ResourceType, str | None]
+_Key = tuple[Principal, str, str, AclOperation, AclResourceType, str | None]
 
 
 class PluggedAuthorizer:
@@ -67,7 +67,7 @@ class PluggedAuthorizer:
             self.standard.on_change(call)
 
     def allows(
-        self, client: ClientIdentity, operation: AclOperation, resource_type: ResourceType, name: str
+        self, client: ClientIdentity, operation: AclOperation, resource_type: AclResourceType, name: str
     ) -> bool:
         if str(client.principal) in self._super_users:
             return True
@@ -76,7 +76,7 @@ class PluggedAuthorizer:
             return said
         return self.standard is not None and self.standard.allows(client, operation, resource_type, name)
 
-    def operations(self, client: ClientIdentity, resource_type: ResourceType, name: str) -> int:
+    def operations(self, client: ClientIdentity, resource_type: AclResourceType, name: str) -> int:
         """All that the client may do on a resource, as a bit set (KIP-430)."""
         if str(client.principal) in self._super_users:
             return EVERYTHING
@@ -88,7 +88,7 @@ class PluggedAuthorizer:
         )
 
     def allows_on_some(
-        self, client: ClientIdentity, operation: AclOperation, resource_type: ResourceType
+        self, client: ClientIdentity, operation: AclOperation, resource_type: AclResourceType
     ) -> bool:
         """Whether the client may do this on a resource of this type, whichever (KIP-679)."""
         if str(client.principal) in self._super_users:
@@ -99,7 +99,7 @@ class PluggedAuthorizer:
         return self.standard is not None and self.standard.allows_on_some(client, operation, resource_type)
 
     def rule(
-        self, client: ClientIdentity, operation: AclOperation, resource_type: ResourceType, name: str
+        self, client: ClientIdentity, operation: AclOperation, resource_type: AclResourceType, name: str
     ) -> str:
         """What decides, in words."""
         if str(client.principal) in self._super_users:
@@ -111,7 +111,11 @@ class PluggedAuthorizer:
         return self.standard.rule(client, operation, resource_type, name)
 
     def _said(
-        self, client: ClientIdentity, operation: AclOperation, resource_type: ResourceType, name: str | None
+        self,
+        client: ClientIdentity,
+        operation: AclOperation,
+        resource_type: AclResourceType,
+        name: str | None,
     ) -> bool | None:
         key = (client.principal, client.host, client.listener_name, operation, resource_type, name)
         try:

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.plugins.facade.opening import make_broker_view
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr_sdk import Broker, Plugin
 from leafcuttr_sdk.peers import Peer

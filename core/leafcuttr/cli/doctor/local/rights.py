@@ -7,7 +7,7 @@ from leafcuttr.cli.common.offline import copied_metadata
 from leafcuttr.cli.doctor.findings import DoctorFinding, fine, warning
 from leafcuttr.cli.doctor.local.site import Site
 from leafcuttr.config.checks import principals_of
-from leafcuttr.state.security.acl import EVERYBODY, Acl, AclOperation, AclPermission, ResourceType
+from leafcuttr.state.security.acl import EVERYBODY, Acl, AclOperation, AclPermission, AclResourceType
 
 _ANONYMOUS: Final = "User:ANONYMOUS"
 _OURS: Final = "broker"
@@ -131,7 +131,7 @@ def _of_acls(clients: _Clients, acls: Sequence[Acl]) -> Iterator[DoctorFinding]:
 
 def _can_be_changed(acls: Iterable[Acl]) -> bool:
     return any(
-        acl.resource_type is ResourceType.CLUSTER
+        acl.resource_type is AclResourceType.CLUSTER
         and acl.permission is AclPermission.ALLOW
         and acl.operation in (AclOperation.ALTER, AclOperation.ALL)
         for acl in acls

@@ -14,7 +14,7 @@ from leafcuttr.config.settings import Settings
 from leafcuttr.plugins.catalogue import catalog_of
 from leafcuttr.plugins.settings_page import bundled
 from leafcuttr.state.metadata import MetadataStore, StoredScramCredential
-from leafcuttr.state.security.acl import Acl, AclOperation, AclPermission, PatternType, ResourceType
+from leafcuttr.state.security.acl import Acl, AclOperation, AclPermission, AclResourceType, PatternType
 from leafcuttr.state.security.acls import stored
 from support.tls_peer import Certificates
 
@@ -35,7 +35,7 @@ PLAIN = {
 
 
 def acl(principal: str, *, cluster: bool = False, permission: AclPermission = AclPermission.ALLOW) -> Acl:
-    kind = ResourceType.CLUSTER if cluster else ResourceType.TOPIC
+    kind = AclResourceType.CLUSTER if cluster else AclResourceType.TOPIC
     operation = AclOperation.ALTER if cluster else AclOperation.READ
     return Acl(
         kind, "kafka-cluster" if cluster else "t", PatternType.LITERAL, principal, "*", operation, permission
