@@ -225,7 +225,7 @@ def test_a_query_counts_in_each_place_where_its_text_names_a_frame() -> None:
     assert places(sql(own.format("orders", "payments"))) == ["orders", "payments"]
     assert places(sql(own.format("payments", "orders"))) == ["payments", "orders"]
     # Only what is a view: another table may have the name of a frame.
-    assert places(sql("SELECT * FROM orders JOIN other.payments USING (id)", "orders")) == ["orders"]
+    assert places(sql("SELECT * FROM orders JOIN other.payments USING (id)")) == ["orders"]
     assert places(sql("SELECT * FROM orders JOIN payments USING (id)", "orders")) == ["orders"]
     # What cannot be read counts each frame once.
     assert places(sql("SELECT FROM WHERE", "payments", "orders")) == ["payments", "orders"]
