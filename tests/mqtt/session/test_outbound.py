@@ -247,6 +247,33 @@ def test_the_maximum_packet_size(version: Version, qos: int) -> None:
         assert out.under_way == (1 if fits and qos else 0)
 
 
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_what_the_client_may_not_have(qos: int) -> None:
+    """It is done with, and what is behind it goes on."""
+    out = outbound()
+    one, two = delivery(qos, "secret"), delivery(qos, "free")
+    out.may_receive = lambda topic: topic == "free"
+    out.offer(one)
+    out.offer(two)
+    assert taken(out) == [two]
+    assert out.drops == [Drop(one, DropReason.NOT_ALLOWED)]
+    assert out.under_way == (1 if qos else 0)
+
+
+def test_what_is_sent_again_may_be_for_another_client() -> None:
+    out = outbound()
+    one, two = delivery(1, "secret"), delivery(1, "free")
+    out.offer(one)
+    out.offer(two)
+    assert taken(out) == [one, two]
+    out.disconnect()
+    out.may_receive = lambda topic: topic == "free"
+    out.connect(ClientLimits(Version.V5))
+    assert taken(out) == [two]
+    assert out.drops == [Drop(one, DropReason.NOT_ALLOWED)]
+    assert out.under_way == 1
+
+
 def test_what_is_sent_again_may_be_too_large_for_the_new_connection() -> None:
     out = outbound()
     one, two = delivery(1, "a" * 100), delivery(1)

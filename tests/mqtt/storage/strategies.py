@@ -77,6 +77,7 @@ sessions = st.builds(
     will=wills,
     will_due_ms=st.none() | times,
     user_name=st.none() | texts,
+    who=st.none() | st.tuples(texts, texts, texts),
     sent=sequences,
     retained=st.lists(texts, max_size=3).map(tuple),
     histories=st.lists(histories, max_size=2).map(tuple),
