@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,13 @@ def modules() -> dict[str, Path]:
     return found
 
 
+@cache
+def statements(path: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """All imports of a file, which is read once for all tests of a process."""
+    nodes = ast.walk(ast.parse(path.read_text(), str(path)))
+    return tuple(node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
+
+
 def graph(sources: Mapping[str, Path]) -> Graph:
     """Which of these modules each of them imports."""
     return {name: set(imported(name, path, sources)) - {name} for name, path in sources.items()}
@@ -35,10 +43,10 @@ def imported(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[str]:
     """The modules among `known` that the statements of one name. `from package import module` is an import of the
     module; from a package that has the name itself it is one of the package."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    for node in statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = node.module or ""
             if node.level:
                 above = package.split(".")[: len(package.split(".")) - node.level + 1]

@@ -25,6 +25,8 @@ HIDDEN: Final = frozenset({"_file", "directory_name", "fd", "open_file", "open_f
 
 def hidden_in(source: str) -> Iterator[tuple[int, str]]:
     """The attributes of that kind that a module asks for, with their lines."""
+    if not any(name in source for name in HIDDEN):
+        return
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and node.attr in HIDDEN:
             yield node.lineno, node.attr
@@ -32,6 +34,8 @@ def hidden_in(source: str) -> Iterator[tuple[int, str]]:
 
 def suffixes_in(source: str) -> set[str]:
     """The suffixes of a segment's files that a module names, alone or at the end of a pattern."""
+    if not any(suffix in source for suffix in SUFFIXES):
+        return set()
     constants = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
     texts = {each.removeprefix("*") for each in constants if isinstance(each, str)}
     return texts & SUFFIXES
