@@ -87,7 +87,7 @@ class Broker(Protocol):
         ...
 
     @property
-    def security(self) -> "Security":
+    def security(self) -> "Security[Broker]":
         """Principals and rights of clients. What is done without it is done as the broker."""
         ...
 

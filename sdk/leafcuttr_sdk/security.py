@@ -7,7 +7,7 @@ a plugin does without it, it does as the broker.
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from leafcuttr_sdk._described import described
 from leafcuttr_sdk.errors import (
@@ -21,7 +21,8 @@ from leafcuttr_sdk.principals import Principal
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.authentication import Authenticated, Credentials, Refused
-    from leafcuttr_sdk.broker import Broker
+
+B_co = TypeVar("B_co", covariant=True)
 
 
 class Operation(StrEnum):
@@ -102,10 +103,10 @@ class AuthorizerSpec(NamedTuple):
     name: str
     """Unique among all authorizers; `lc.authorizer` names it."""
     summary: str
-    make: "Callable[[Broker, Callable[[], None]], Authorizer]"
-    """Makes it, where `lc.authorizer` names it, before any client is served. It gets the plugin's view of the broker,
-    and `changed`, to be called on the loop after each change of what `verdict` answers. It may raise PluginError with
-    one line, which ends the start."""
+    make: Callable[[Any, Callable[[], None]], Authorizer]
+    """Makes it, where `lc.authorizer` names it, before any client is served. It gets the plugin's `Broker`, and
+    `changed`, to be called on the loop after each change of what `verdict` answers. It may raise PluginError with one
+    line, which ends the start."""
 
 
 class ClientQuota(Protocol):
@@ -124,8 +125,8 @@ class ClientQuota(Protocol):
         ...
 
 
-class Security(Protocol):
-    """`Broker.security`: principals and rights, for plugins that have clients of their own."""
+class Security(Protocol[B_co]):
+    """`Broker.security`, a `Security[Broker]`: principals and rights, for plugins that have clients of their own."""
 
     @property
     def authorizes(self) -> bool:
@@ -172,7 +173,7 @@ class Security(Protocol):
 
     def acting_for(
         self, principal: Principal, *, host: str = LOCALHOST, client_id: str | None = None
-    ) -> "Broker":
+    ) -> B_co:
         """The broker, for this client: what it produces, fetches, commits, creates and so on is authorized as a request
         of Kafka's protocol would be, and counts for its quotas. What it may not do is an AuthorizationFailed; lists
         leave out what it may not see.

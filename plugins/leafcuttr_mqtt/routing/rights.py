@@ -58,7 +58,7 @@ class Who(NamedTuple):
 class Rights:
     """See the module. `rules` are those of mappings to Kafka topics of this broker."""
 
-    def __init__(self, security: "Security", rules: "Rules | None") -> None:
+    def __init__(self, security: "Security[object]", rules: "Rules | None") -> None:
         self._security: Final = security
         self._rules = rules
         self._kafka_topics: TopicCache[tuple[str, ...]] = TopicCache()

@@ -28,7 +28,7 @@ def secured(core: Core, plugin: str) -> MakeSecurity:
     return partial(_security, core, plugin)
 
 
-def _security(core: Core, plugin: str, view: BrokerView) -> "Security":
+def _security(core: Core, plugin: str, view: BrokerView) -> "Security[Broker]":
     core.runtime.descriptors.import_late("leafcuttr.plugins.facade.security")
     from leafcuttr.plugins.facade.security import SecurityView
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from leafcuttr.plugins.facade.producer.unread import UnreadFailures
     from leafcuttr_sdk import (
         Authentication,
+        Broker,
         Child,
         Cluster,
         Consumer,
@@ -49,7 +50,7 @@ Listen = Callable[..., "AbstractAsyncContextManager[Listening]"]
 """Of the parameters of `leafcuttr_sdk.Broker.listen`."""
 Serve = Callable[..., Awaitable[None]]
 """Of the parameters of `leafcuttr_sdk.Broker.serve`."""
-MakeSecurity = Callable[["BrokerView"], "Security"]
+MakeSecurity = Callable[["BrokerView"], "Security[Broker]"]
 """Of a view: its part `security`."""
 
 
@@ -76,7 +77,7 @@ class BrokerView:
         self.groups: Groups = GroupsView(core)
         self.cluster: Cluster = ClusterView(core)
         self._unread: UnreadFailures | None = None
-        self._security: Security | None = None
+        self._security: Security[Broker] | None = None
         self._sees: Callable[[str], bool] | None = None
         self._with(Producing(core, name), Reading(core))
         self._listen = listen
@@ -94,7 +95,7 @@ class BrokerView:
         self.offsets = reading.offsets
 
     @property
-    def security(self) -> "Security":
+    def security(self) -> "Security[Broker]":
         found = self._security
         if found is None:
             found = self._security = self._secure(self)
