@@ -24,7 +24,7 @@ from leafcuttr_spark.pipelines.model import (
     Table,
     TopicTarget,
 )
-from leafcuttr_spark.pipelines.operations import Operation
+from leafcuttr_spark.pipelines.operations import StepOperation
 
 DEAD = "dead letters"
 Rows = Sequence[Mapping[str, Any]]
@@ -195,5 +195,5 @@ def _write(folder: Path, batches: Sequence[Rows]) -> None:
         os.utime(path, (1_000_000_000 + number, 1_000_000_000 + number))
 
 
-def step(name: str, operation: Operation, from_: str) -> Step:
+def step(name: str, operation: StepOperation, from_: str) -> Step:
     return Step(name, operation, from_)

@@ -27,7 +27,7 @@ from leafcuttr_mqtt.packets.types import (
     Version,
 )
 from leafcuttr_mqtt.packets.writer import encode
-from leafcuttr_mqtt.people.dialing import PLAIN, Security, dial, parse_address, why_broken
+from leafcuttr_mqtt.people.dialing import PLAIN, DialSecurity, dial, parse_address, why_broken
 from leafcuttr_sdk.errors import PluginError
 
 P = TypeVar("P")
@@ -50,7 +50,7 @@ class MqttClient:
         user_name: str | None = None,
         password: str | None = None,
         client_id: str = "",
-        security: Security = PLAIN,
+        security: DialSecurity = PLAIN,
     ) -> None:
         """Raises PluginError where there can be no such address."""
         self._address = parse_address(address, security)

@@ -28,7 +28,7 @@ _ADDRESS_MISMATCH: Final = 64
 """X509_V_ERR_IP_ADDRESS_MISMATCH."""
 
 
-class Security(NamedTuple):
+class DialSecurity(NamedTuple):
     """What is given about TLS. The files are PEM files."""
 
     tls: bool = False
@@ -45,7 +45,7 @@ class Security(NamedTuple):
         return self.tls or self.insecure or bool(self.ca_file or self.certificate)
 
 
-PLAIN: Final = Security()
+PLAIN: Final = DialSecurity()
 
 
 class Address(NamedTuple):
@@ -78,7 +78,7 @@ class Line(Protocol):
     def close(self) -> None: ...
 
 
-def parse_address(text: str, security: Security = PLAIN) -> Address:
+def parse_address(text: str, security: DialSecurity = PLAIN) -> Address:
     """Raises PluginError. HOST:PORT is over TLS where `security` says that it is meant."""
     if "://" not in text:
         text = f"{'mqtts' if security.wanted else 'mqtt'}://{text}"
@@ -104,7 +104,7 @@ def parse_address(text: str, security: Security = PLAIN) -> Address:
     return Address(parts.scheme, host, port_number, parts.path or _PATH)
 
 
-def dial(address: Address, security: Security, timeout_s: float) -> Line:
+def dial(address: Address, security: DialSecurity, timeout_s: float) -> Line:
     """A connection. Raises PluginError."""
     context = _context(security) if address.is_secure else None
     try:
@@ -147,7 +147,7 @@ def _why_refused(error: ssl.SSLCertVerificationError) -> str:
     return f"{error.verify_message} (--cafile says whom to trust)"
 
 
-def _context(security: Security) -> ssl.SSLContext:
+def _context(security: DialSecurity) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = not security.insecure
     context.set_alpn_protocols(["mqtt"])

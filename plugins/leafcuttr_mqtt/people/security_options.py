@@ -5,7 +5,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from leafcuttr_mqtt.people.dialing import Security
+from leafcuttr_mqtt.people.dialing import DialSecurity
 
 F = TypeVar("F", bound=Callable[..., Any])
 _META: Final = "leafcuttr_mqtt.security"
@@ -38,10 +38,10 @@ def _option(name: str, field: str, **more: Any) -> Callable[[F], F]:
     return click.option(name, field, expose_value=False, callback=keep, **more)
 
 
-def security_given() -> Security:
+def security_given() -> DialSecurity:
     """Of the command that runs. Raises click.UsageError."""
     given = click.get_current_context().meta.get(_META, {})
-    security = Security(**{field: value for field, value in given.items() if value is not None})
+    security = DialSecurity(**{field: value for field, value in given.items() if value is not None})
     if security.key is not None and security.certificate is None:
         raise click.UsageError("--key needs --cert")
     return security

@@ -155,7 +155,7 @@ def _step(step: Step) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-def _operation(operation: op.Operation) -> str:
+def _operation(operation: op.StepOperation) -> str:
     match operation:
         case op.Filter(condition):
             return f"filter {condition}"

@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from leafcuttr_spark.pipelines.operations import Branch, Operation, inputs_of, takes_from
+from leafcuttr_spark.pipelines.operations import Branch, StepOperation, inputs_of, takes_from
 
 MAIN: Final = "main"
 """The cluster of sources and sinks that name none."""
@@ -144,7 +144,7 @@ class Step:
     """One operation on frames. Its result is a frame of its name; of a branch the frames have the names of branches."""
 
     name: str
-    operation: Operation
+    operation: StepOperation
     from_: str | None = None
     """The frame that it takes. None in a `Pipeline`: the operation names its frames itself, or none was found."""
     line: int = field(default=0, compare=False)

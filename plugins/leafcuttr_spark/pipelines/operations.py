@@ -283,10 +283,10 @@ Stateless: TypeAlias = (
     | Transform
 )
 Stateful: TypeAlias = Aggregate | Count | Reduce | Deduplicate | Join | Lookup | Process
-Operation: TypeAlias = Stateless | Stateful
+StepOperation: TypeAlias = Stateless | Stateful
 
 
-def inputs_of(operation: Operation) -> tuple[str, ...]:
+def inputs_of(operation: StepOperation) -> tuple[str, ...]:
     """The frames that an operation reads beside the step's `from_`, in the order in which they were written."""
     match operation:
         case Union(frames) | Sql(frames=frames):
@@ -299,6 +299,6 @@ def inputs_of(operation: Operation) -> tuple[str, ...]:
             return ()
 
 
-def takes_from(operation: Operation) -> bool:
+def takes_from(operation: StepOperation) -> bool:
     """Whether a step of it has a `from_`: a union and a query name all of their frames themselves."""
     return not isinstance(operation, Union | Sql)

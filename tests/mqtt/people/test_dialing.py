@@ -14,7 +14,7 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 
 import leafcuttr_mqtt
-from leafcuttr_mqtt.people.dialing import Address, Security, parse_address
+from leafcuttr_mqtt.people.dialing import Address, DialSecurity, parse_address
 from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.testing import CommandResult, run_command
 from support.mqtt import V5, running_mqtt
@@ -25,44 +25,44 @@ from support.waiting import free_port
 @pytest.mark.parametrize(
     ("text", "security", "address"),
     [
-        ("a:1", Security(), Address("mqtt", "a", 1)),
-        ("[::1]:1", Security(), Address("mqtt", "::1", 1)),
-        ("a:1", Security(tls=True), Address("mqtts", "a", 1)),
-        ("a:1", Security(ca_file="x"), Address("mqtts", "a", 1)),
-        ("a:1", Security(insecure=True), Address("mqtts", "a", 1)),
-        ("mqtt://a", Security(), Address("mqtt", "a", 1883)),
-        ("mqtts://a", Security(), Address("mqtts", "a", 8883)),
-        ("mqtts://[::1]:7", Security(tls=True), Address("mqtts", "::1", 7)),
-        ("ws://a", Security(), Address("ws", "a", 80, "/mqtt")),
-        ("wss://a/", Security(), Address("wss", "a", 443, "/")),
-        ("wss://a:1/some/where", Security(tls=True), Address("wss", "a", 1, "/some/where")),
+        ("a:1", DialSecurity(), Address("mqtt", "a", 1)),
+        ("[::1]:1", DialSecurity(), Address("mqtt", "::1", 1)),
+        ("a:1", DialSecurity(tls=True), Address("mqtts", "a", 1)),
+        ("a:1", DialSecurity(ca_file="x"), Address("mqtts", "a", 1)),
+        ("a:1", DialSecurity(insecure=True), Address("mqtts", "a", 1)),
+        ("mqtt://a", DialSecurity(), Address("mqtt", "a", 1883)),
+        ("mqtts://a", DialSecurity(), Address("mqtts", "a", 8883)),
+        ("mqtts://[::1]:7", DialSecurity(tls=True), Address("mqtts", "::1", 7)),
+        ("ws://a", DialSecurity(), Address("ws", "a", 80, "/mqtt")),
+        ("wss://a/", DialSecurity(), Address("wss", "a", 443, "/")),
+        ("wss://a:1/some/where", DialSecurity(tls=True), Address("wss", "a", 1, "/some/where")),
     ],
 )
-def test_addresses(text: str, security: Security, address: Address) -> None:
+def test_addresses(text: str, security: DialSecurity, address: Address) -> None:
     assert parse_address(text, security) == address
 
 
 @pytest.mark.parametrize(
     ("text", "security", "why"),
     [
-        ("a", Security(), "'a' is no address: write HOST:PORT"),
-        ("a:", Security(), "'a:' is no address: write HOST:PORT"),
-        ("a:x", Security(tls=True), "'a:x' is no address: write HOST:PORT"),
-        (":1", Security(), "'mqtt://:1' is no address: allowed are HOST:PORT and URLs"),
-        ("a:70000", Security(), "'mqtt://a:70000' is no address: Port out of range"),
-        ("http://a:1", Security(), "'http://a:1' is no address: allowed are HOST:PORT and URLs"),
-        ("mqtt://", Security(), "'mqtt://' is no address: allowed are HOST:PORT and URLs"),
-        ("mqtt://a:1/topic", Security(), "only those of ws and wss have a path"),
+        ("a", DialSecurity(), "'a' is no address: write HOST:PORT"),
+        ("a:", DialSecurity(), "'a:' is no address: write HOST:PORT"),
+        ("a:x", DialSecurity(tls=True), "'a:x' is no address: write HOST:PORT"),
+        (":1", DialSecurity(), "'mqtt://:1' is no address: allowed are HOST:PORT and URLs"),
+        ("a:70000", DialSecurity(), "'mqtt://a:70000' is no address: Port out of range"),
+        ("http://a:1", DialSecurity(), "'http://a:1' is no address: allowed are HOST:PORT and URLs"),
+        ("mqtt://", DialSecurity(), "'mqtt://' is no address: allowed are HOST:PORT and URLs"),
+        ("mqtt://a:1/topic", DialSecurity(), "only those of ws and wss have a path"),
         (
             "mqtt://me:secret@a:1",
-            Security(),
+            DialSecurity(),
             "mqtt://a: an address has a host, a port and, of ws, a path only",
         ),
-        ("mqtt://a:1", Security(tls=True), "mqtt://a:1 is without TLS: write mqtts://"),
-        ("ws://a:1", Security(ca_file="x"), "ws://a:1 is without TLS: write wss://"),
+        ("mqtt://a:1", DialSecurity(tls=True), "mqtt://a:1 is without TLS: write mqtts://"),
+        ("ws://a:1", DialSecurity(ca_file="x"), "ws://a:1 is without TLS: write wss://"),
     ],
 )
-def test_what_is_no_address(text: str, security: Security, why: str) -> None:
+def test_what_is_no_address(text: str, security: DialSecurity, why: str) -> None:
     with pytest.raises(PluginError) as raised:
         parse_address(text, security)
     assert why in str(raised.value)

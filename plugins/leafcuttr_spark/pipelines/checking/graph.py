@@ -299,7 +299,7 @@ def _named(sources: list[str]) -> str:
     return f"the source {which} has" if len(sources) == 1 else f"the sources {which} have"
 
 
-def _word(operation: op.Operation) -> str:
+def _word(operation: op.StepOperation) -> str:
     words = {op.PythonFunction: "python", op.FlatMap: "flat-map"}
     return words.get(type(operation), type(operation).__name__.lower())
 

@@ -42,7 +42,7 @@ class OperationKey(NamedTuple):
     name: str
     kind: Kind
     what: str
-    make: Callable[[Any], op.Operation]
+    make: Callable[[Any], op.StepOperation]
     """Of what the kind has read."""
     example: str
     """A whole step."""

@@ -6,7 +6,7 @@ import pytest
 
 from leafcuttr_spark.pipelines.checking.columns import RULES, columns_of
 from leafcuttr_spark.pipelines.model import Pipeline, Sink, Source, Step, TopicOrigin, TopicTarget
-from leafcuttr_spark.pipelines.operations import Apply, Operation
+from leafcuttr_spark.pipelines.operations import Apply, StepOperation
 from spark.pipelines.written import HEAD, SINK, SOURCE, checked, read, step_faults, with_steps
 
 ALL = (
@@ -334,7 +334,7 @@ def test_each_operation_has_a_rule() -> None:
     def leaves(union: object) -> set[object]:
         return {leaf for one in getattr(union, "__args__", ()) for leaf in (leaves(one) or {one})}
 
-    assert RULES.keys() == leaves(Operation)
+    assert RULES.keys() == leaves(StepOperation)
 
 
 def test_a_function_of_python_may_make_any_columns() -> None:

@@ -18,7 +18,7 @@ def file_of(step: str) -> str:
     return f"{HEAD}{SOURCES}steps:\n  - from: orders\n    {step}\n{SINK}"
 
 
-def operation_of(step: str) -> op.Operation:
+def operation_of(step: str) -> op.StepOperation:
     return read(file_of(step)).steps[0].operation
 
 
@@ -92,7 +92,7 @@ def operation_of(step: str) -> op.Operation:
         ),
     ],
 )
-def test_an_operation(step: str, operation: op.Operation) -> None:
+def test_an_operation(step: str, operation: op.StepOperation) -> None:
     assert operation_of(step) == operation
 
 
