@@ -7,7 +7,7 @@ import pytest
 from leafcuttr.config import tls_settings
 from leafcuttr.config.catalog import BROKER, CORE, Catalog
 from leafcuttr.config.environment import setting_name, settings_in_environment
-from leafcuttr.config.findings import _FORMER
+from leafcuttr.config.findings import Level, _FORMER
 from leafcuttr.config.listeners import parse_listeners
 from leafcuttr.config.load import data_directory, examine, load_settings
 from leafcuttr.config.settings import Settings
@@ -289,6 +289,17 @@ def test_the_manuals_names_of_flushing() -> None:
 def test_a_guessed_address_is_said() -> None:
     (warning,) = warnings_of("listeners=PLAINTEXT://0.0.0.0:9092")
     assert "PLAINTEXT binds every interface" in warning
+
+
+@pytest.mark.parametrize("key", ["listeners", "advertised.listeners"])
+def test_a_malformed_address_is_said_with_all_else(key: str) -> None:
+    found = examine(None, {}, [f"{key}=PLAINTEXT//nowhere", "log.retention.hours=x", "no.such.name=1"])[1]
+    assert [(each.key, each.level) for each in found] == [
+        ("log.retention.hours", Level.ERROR),
+        (key, Level.ERROR),
+        ("no.such.name", Level.WARNING),
+    ]
+    assert "is not NAME://host:port" in found[1].line
 
 
 def test_the_data_directory() -> None:

@@ -132,7 +132,10 @@ def warnings(settings: Settings) -> Iterator[ConfigFinding]:
         where = settings.where("lc.isolated")
         line = f"lc.isolated=false ({where}): without replication nothing changes"
         yield ConfigFinding(Level.WARNING, "lc.isolated", "false", where, line)
-    guessed = advertised_by_host_name(settings)
+    try:
+        guessed = advertised_by_host_name(settings)
+    except ConfigError:  # `contradictions` says it
+        guessed = []
     if guessed:
         line = (
             f"listener {', '.join(guessed)} binds every interface and has no advertised address; "
