@@ -7,7 +7,7 @@ import pytest
 from leafcuttr.config import tls_settings
 from leafcuttr.config.catalog import BROKER, CORE, Catalog
 from leafcuttr.config.environment import setting_name, settings_in_environment
-from leafcuttr.config.findings import Level, _FORMER
+from leafcuttr.config.findings import _FORMER, Level
 from leafcuttr.config.listeners import parse_listeners
 from leafcuttr.config.load import data_directory, examine, load_settings
 from leafcuttr.config.settings import Settings

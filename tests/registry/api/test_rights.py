@@ -18,8 +18,8 @@ from leafcuttr.state.security.acl import (
     AclFilter,
     AclOperation,
     AclPermission,
+    AclResourceType,
     PatternType,
-    ResourceType,
 )
 from leafcuttr.state.security.credentials import ScramMechanism
 from leafcuttr.state.security.scram import new_credential
@@ -64,7 +64,9 @@ async def grant(broker: EmbeddedBroker, operation: str, subject: str, principal:
     authorizer = broker._core.authorizer
     assert authorizer is not None and authorizer.acls is not None
     kind, name = (
-        (ResourceType.TOPIC, f"subject/{subject}") if subject else (ResourceType.CLUSTER, "kafka-cluster")
+        (AclResourceType.TOPIC, f"subject/{subject}")
+        if subject
+        else (AclResourceType.CLUSTER, "kafka-cluster")
     )
     what = AclOperation[operation], AclPermission.ALLOW
     await authorizer.acls.create([Acl(kind, name, PatternType.LITERAL, principal, "*", *what)])
