@@ -267,7 +267,7 @@ def test_what_only_a_start_can_find_is_one_line_too(tmp_path: Path) -> None:
                 *here,
                 "mqtt.auth=basic",
                 "mqtt.authenticators=nobody",
-            ): "mqtt.authenticators names 'nobody', which no plugin brings that is on; there is none",
+            ): "mqtt.authenticators names 'nobody', which no plugin brings that is on; there is broker",
             (
                 *here,
                 "mqtt.bridge.b.address=a",
