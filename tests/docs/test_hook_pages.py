@@ -18,10 +18,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException
 
 from leafcuttr.plugins import registration
-from leafcuttr_sdk import hooks
-from leafcuttr_sdk.testing import ContractError, check_authenticator, fixed_settings
+from leafcuttr_sdk import Operation, Principal, ResourceType, hooks
+from leafcuttr_sdk.testing import (
+    ContractError,
+    Question,
+    check_authenticator,
+    check_authorizer,
+    fixed_settings,
+)
 from support import librdkafka
 from support.broker_process import BrokerProcess, clean_environ, running_broker
 from support.commands import Ran
@@ -313,3 +320,30 @@ def test_an_exchange_of_steps(tmp_path: Path) -> None:
     check_authenticator(spec, clients={"CRAM-SHA256": lambda: client})
     with pytest.raises(ContractError, match="accepts: it answers Refused"):
         check_authenticator(spec, clients={"CRAM-SHA256": lambda: lambda challenge: b"alice 0"})
+
+
+def test_authorizers(folder: Path, tmp_path: Path) -> None:
+    described = leafcuttr(folder, "plugins", "describe", "own-topics", "--json").json
+    assert [each["name"] for each in described["authorizers"]] == ["own-topics"]
+    source = example(PAGES / "authorizers.md")
+    (tmp_path / "own_topics.py").write_text(source, encoding="utf-8")
+    settings = {"lc.plugins.path": str(tmp_path), "lc.authorizer": "own-topics"}
+    with running_broker(tmp_path / "broker", settings) as broker:
+        librdkafka.create(broker.address, "ANONYMOUS.mine")
+        for topic in ("alice.hers", "nobodys"):
+            with pytest.raises(KafkaException) as refused:
+                librdkafka.create(broker.address, topic)
+            assert refused.value.args[0].name() == "TOPIC_AUTHORIZATION_FAILED"
+
+    found: dict[str, Any] = {}
+    exec(compile(source, "own_topics.py", "exec"), found)
+    (spec,) = found["leafcuttr_register_authorizers"]()
+    alice = Principal("User", "alice")
+
+    def of(topic: str) -> Question:
+        return Question(alice, Operation.WRITE, ResourceType.TOPIC, topic)
+
+    given: Any = None
+    check_authorizer(spec, given, allows=[of("alice.hers")], denies=[of("bob.his"), of("nobodys")])
+    with pytest.raises(ContractError, match="allows"):
+        check_authorizer(spec, given, allows=[of("bob.his")])

@@ -13,7 +13,7 @@ from trio_websocket import open_websocket_url
 
 from leafcuttr.embedded import open_broker
 from leafcuttr.errors import ConfigError
-from leafcuttr_sdk import API_MINOR, hooks
+from leafcuttr_sdk import API_MINOR, Operation, Principal, ResourceType, hooks
 from support.installed import SAMPLE
 from support.waiting import eventually
 
@@ -76,6 +76,22 @@ async def test_a_member_of_its_family_is_checked(greenhouse: ModuleType, given: 
     with pytest.raises(ConfigError, match=r"zone\.bed=east .*'bed' is no sensor: they have numbers"):
         async with open_broker({**given, f"{PREFIX}.zone.bed": "east"}, plugins=[greenhouse]):
             pass
+
+
+async def test_its_authorizer_decides(greenhouse: ModuleType, given: dict[str, str]) -> None:
+    topic = ResourceType.TOPIC, "greenhouse"
+    settings = {
+        **given,
+        "lc.authorizer": "gardeners",
+        f"{PREFIX}.gardeners": "alice",
+        "super.users": "User:root",
+    }
+    async with open_broker(settings, plugins=[greenhouse]) as broker:
+        allowed, alice, bob = broker.security.allowed, Principal("User", "alice"), Principal("User", "bob")
+        assert allowed(alice, Operation.READ, *topic)
+        assert not allowed(bob, Operation.READ, *topic)
+        assert not allowed(alice, Operation.WRITE, *topic)
+        assert allowed(Principal("User", "root"), Operation.WRITE, *topic)
 
 
 def test_it_can_do_without_a_hook_that_this_broker_does_not_know(greenhouse: ModuleType) -> None:

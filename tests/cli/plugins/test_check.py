@@ -164,6 +164,7 @@ def test_a_project_that_is_not_installed(tmp_path: Path, given: tuple[str, ...])
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert "record format reading: ok" in done.stdout
     assert "command greenhouse: ok" in done.stdout
+    assert "authorizer gardeners: ok" in done.stdout
 
 
 @pytest.mark.one_in(4)

@@ -1,6 +1,6 @@
 """The light module that the entry point names: settings and hooks; all work is imported when it is needed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -8,6 +8,8 @@ from leafcuttr_sdk import (
     AdminRoute,
     Authenticator,
     AuthenticatorSpec,
+    Authorizer,
+    AuthorizerSpec,
     Broker,
     CliCommand,
     HealthCheck,
@@ -36,6 +38,7 @@ PREFIX = "lc.plugin.greenhouse"
 PAGE = f"{PREFIX}.page"
 TOPIC = f"{PREFIX}.topic"
 TOKEN = f"{PREFIX}.token"
+GARDENERS = f"{PREFIX}.gardeners"
 LOWEST = f"{PREFIX}.lowest"
 HIGHEST = f"{PREFIX}.highest"
 ZONE = f"{PREFIX}.zone.<sensor>"
@@ -47,7 +50,7 @@ PLUGIN = Plugin(
     "greenhouse",
     1,
     "readings of a greenhouse, by line and by record",
-    api_minor=2,  # the first with programs beside the broker
+    api_minor=3,  # the first with authorizers
     stops_start=(StartFailure.LEFT_OUT, StartFailure.TAKEN, StartFailure.REFUSED),
     optional_hooks=("leafcuttr_register_panels",),
 )
@@ -56,6 +59,7 @@ PLUGIN = Plugin(
 def leafcuttr_register_settings() -> Iterable[Setting]:
     yield Setting(TOPIC, Type.STRING, "greenhouse", "The topic that readings by line go to.")
     yield Setting(TOKEN, Type.PASSWORD, None, "What stations prove that they know.")
+    yield Setting(GARDENERS, Type.LIST, (), "Users that may read the topic where the authorizer is in use.")
     yield Setting(
         LAMP, Type.BOOLEAN, False, "Whether the program that controls the lamp runs beside the broker."
     )
@@ -121,6 +125,15 @@ def leafcuttr_register_authenticators(broker: Broker) -> Iterable[AuthenticatorS
 
     mechanisms = ("CRAM-SHA256",)
     yield AuthenticatorSpec("greenhouse-token", "the token of stations", make, ("bearer",), mechanisms)
+
+
+def leafcuttr_register_authorizers() -> Iterable[AuthorizerSpec]:
+    def make(broker: Broker, changed: Callable[[], None]) -> Authorizer:
+        from leafcuttr_greenhouse.gardeners import Gardeners
+
+        return Gardeners(broker)
+
+    yield AuthorizerSpec("gardeners", "gardeners read the greenhouse's topic, and only it writes there", make)
 
 
 def leafcuttr_register_record_filters(settings: Settings) -> Iterable[RecordFilterSpec]:
