@@ -111,7 +111,7 @@ class Hub:
         journal = self._journal if self.store.keeps else None
         if self.rights is None:
             return Router(journal, self.dropped)
-        from leafcuttr_mqtt.routing.rights import GuardedRouter
+        from leafcuttr_mqtt.routing.guarded_router import GuardedRouter
 
         return GuardedRouter(self.rights, journal, self.dropped)
 
@@ -119,7 +119,7 @@ class Hub:
 
     def identify(self, client: Client, who: "Who") -> None:
         """Who the client of a session is, where there are rights. `note` is to follow."""
-        from leafcuttr_mqtt.routing.rights import GuardedRouter
+        from leafcuttr_mqtt.routing.guarded_router import GuardedRouter
 
         assert isinstance(self.router, GuardedRouter)
         self.router.identify(client, who)

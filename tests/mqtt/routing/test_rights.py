@@ -11,8 +11,9 @@ from leafcuttr_mqtt.mapping.rules import make_rules
 from leafcuttr_mqtt.messages import Message
 from leafcuttr_mqtt.packets.types import Properties, Will
 from leafcuttr_mqtt.routing.clients import Client
+from leafcuttr_mqtt.routing.guarded_router import GuardedRouter
 from leafcuttr_mqtt.routing.hub import Hub
-from leafcuttr_mqtt.routing.rights import GuardedRouter, Publishing, Rights, Who
+from leafcuttr_mqtt.routing.rights import Publishing, Rights, Who
 from leafcuttr_mqtt.session.types import Subscription
 from leafcuttr_mqtt.storage.none import NoStore
 from leafcuttr_mqtt.storage.state import Recovered, SessionRecord
