@@ -8,7 +8,6 @@ import trio
 
 from leafcuttr.handlers.access import Right, client_may
 from leafcuttr.plugins.facade.view import BrokerView
-from leafcuttr.plugins.log_ins import log_ins_of
 from leafcuttr.runtime.plugin_parts import Failures, Part, PartError, call
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr.state.identity import IN_PROCESS, ClientIdentity
@@ -17,6 +16,7 @@ from leafcuttr.state.security.limits import ClientLimits
 from leafcuttr_sdk.security import CLUSTER_NAME, LOCALHOST, Operation, ResourceType, denied
 
 if TYPE_CHECKING:
+    from leafcuttr.plugins.log_ins import LogIns
     from leafcuttr_sdk import Broker
     from leafcuttr_sdk.authentication import Authenticated, Credentials, Refused
     from leafcuttr_sdk.principals import Principal
@@ -76,7 +76,7 @@ class SecurityView:
             raise denied(principal, operation, resource_type, name)
 
     async def authenticate(self, credentials: "Credentials") -> "Authenticated | Refused":
-        return await log_ins_of(self._core).authenticate(credentials)
+        return await self._log_ins.authenticate(credentials)
 
     def acting_for(
         self, principal: "Principal", *, host: str = LOCALHOST, client_id: str | None = None
@@ -102,7 +102,14 @@ class SecurityView:
 
     def on_change(self, call: Callable[[], None]) -> Callable[[], None]:
         part = Part(self._plugin, "callback on changed users and rights")
-        return log_ins_of(self._core).on_change(partial(_tell, part, call, Failures()))
+        return self._log_ins.on_change(partial(_tell, part, call, Failures()))
+
+    @property
+    def _log_ins(self) -> "LogIns":
+        self._core.runtime.descriptors.import_late("leafcuttr.plugins.log_ins")
+        from leafcuttr.plugins.log_ins import log_ins_of
+
+        return log_ins_of(self._core)
 
 
 class _Quota:
