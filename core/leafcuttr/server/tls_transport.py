@@ -28,8 +28,8 @@ _RECEIVE: Final = 128 << 10
 """What is received at once for a connection that takes so much: each time that OpenSSL has too little it costs as much
 as a record."""
 _HEADER: Final = 5
-_RECORDS: Final = 32
-"""Records that OpenSSL gets at once. A receive has 8 of the largest."""
+_RECORDS: Final = 128
+"""That OpenSSL gets at once: some milliseconds, if all of them change keys. A receive has as many of 1000 bytes."""
 _WITHOUT_DATA: Final = 64
 """Records of a peer without data in between. One that sends a record of 16 KiB in pieces does not get there."""
 _UNREAD: Final = 16 << 10
@@ -105,7 +105,8 @@ class TlsTransport:
 
     @property
     def buffered(self) -> int:
-        return self._tls.pending() + self._in.pending + (len(self._kept) if self._has_more else 0)
+        found = self._tls.pending() + self._in.pending
+        return found + len(self._kept) if self._kept and self._has_more else found
 
     @property
     def _has_more(self) -> bool:
@@ -142,25 +143,35 @@ class TlsTransport:
     def _receive(self, wanted: int) -> int:
         """Take about so much of what has arrived to OpenSSL; how many bytes, 0 at the end of the stream. Raises
         BlockingIOError."""
-        kept = self._kept
+        if self._kept:
+            return self._receive_behind(self._kept, wanted)
+        count = self._socket.recv_into(_view, max(min(wanted, _RECEIVE), _LEAST))
+        self._give(count)
+        return count
+
+    def _receive_behind(self, kept: bytes, wanted: int) -> int:
+        """The same, where something is kept; as long as that is more than a part of a header nothing else."""
         end = count = len(kept)
-        if end:
-            _view[:end] = kept
+        _view[:end] = kept
         if not self._has_more:
             count = self._socket.recv_into(_view[end:], max(min(wanted, _RECEIVE), _LEAST) - end)
             end += count
-        at = self._until_header
-        for _ in range(_RECORDS):
-            if at + _HEADER > end:
-                break
+        self._kept = b""
+        self._give(end)
+        return count
+
+    def _give(self, end: int) -> None:
+        """Give so much of the buffer to OpenSSL, and keep what is more than it gets at once."""
+        at, records, last = self._until_header, 0, end - _HEADER
+        while at <= last and records < _RECORDS:
             at += _HEADER + (_scratch[at + 3] << 8 | _scratch[at + 4])
-            self._without_data += 1
+            records += 1
+        self._without_data += records
         if at < end:  # more records than that, or a part of a header
             self._kept, self._until_header, end = bytes(_view[at:end]), 0, at
         else:
-            self._kept, self._until_header = b"", at - end
+            self._until_header = at - end
         self._in.write(_view[:end])
-        return count
 
     def _answer_peer(self) -> None:
         """An alert, or the answer to a change of keys, goes out with the next bytes if not now."""
