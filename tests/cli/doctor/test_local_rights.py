@@ -138,3 +138,19 @@ def test_who_else_there_may_be_is_not_known(tmp_path: Path, more: dict[str, str]
 def test_acls_can_be_changed(tmp_path: Path, more: dict[str, str], acls: list[Acl]) -> None:
     given = {**STANDARD, **SCRAM, "super.users": "", **more}
     assert look(tmp_path, given, *acls)[0].severity is DoctorSeverity.FINE
+
+
+@pytest.mark.parametrize(
+    ("more", "seen"),
+    [
+        ({"sasl.enabled.mechanisms": "GSSAPI"}, "sasl.enabled.mechanisms=GSSAPI: GSSAPI is not offered"),
+        (
+            {"sasl.enabled.mechanisms": "PLAIN", "listener.name.sasl_plaintext.plain.sasl.jaas.config": "no"},
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config: an entry begins with a module",
+        ),
+    ],
+)
+def test_log_ins_that_are_none(tmp_path: Path, more: dict[str, str], seen: str) -> None:
+    (found,) = look(tmp_path, {**STANDARD, **SCRAM, **more})
+    assert found.severity is DoctorSeverity.PROBLEM
+    assert found.seen.startswith(seen)

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from leafcuttr.cli.common.offline import copied_metadata
-from leafcuttr.cli.doctor.findings import DoctorFinding, fine, warning
+from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem, warning
 from leafcuttr.cli.doctor.local.site import Site
 from leafcuttr.config.checks import principals_of
+from leafcuttr.errors import StartError
 from leafcuttr.state.security.acl import EVERYBODY, Acl, AclOperation, AclPermission, AclResourceType
 
 _ANONYMOUS: Final = "User:ANONYMOUS"
@@ -38,7 +39,13 @@ def are_for_somebody(site: Site) -> Iterator[DoctorFinding]:
     if not site.settings.text("authorizer.class.name"):
         yield from _without_authorizer(site, acls, supers)
         return
-    clients = _clients(site, users)
+    try:
+        clients = _clients(site, users)
+    except StartError as error:
+        yield problem(
+            str(error), "The broker does not start.", "what it may be: leafcuttr config describe 'sasl.*'"
+        )
+        return
     found = [*_of_super_users(site, clients, supers), *_of_acls(clients, acls)]
     if not supers and not site.settings.bool("allow.everyone.if.no.acl.found") and not _can_be_changed(acls):
         found.append(
