@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import ssl
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ import httpx
 import httpx_sse
 import pytest
 import trio
+import trustme
 from trio_websocket import ConnectionClosed, open_websocket_url
 
 from leafcuttr.state.security.acl import (
@@ -272,6 +274,31 @@ async def test_tokens_of_oauthbearer(tmp_path: Path) -> None:
                 401,
                 'Bearer realm="leafcuttr"',
             )
+
+
+async def test_certificates_by_the_rules_of_the_broker(tmp_path: Path) -> None:
+    authority, keys, trust = trustme.CA(), tmp_path / "keys.pem", tmp_path / "trust.pem"
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(keys))
+    authority.cert_pem.write_to_path(str(trust))
+    settings: dict[str, str | int] = {
+        "auth": "mtls",
+        "ssl.keystore.location": str(keys),
+        "ssl.truststore.location": str(trust),
+        "ssl.client.auth": "required",
+    }
+    given: dict[str, str | int] = {
+        "authorizer.class.name": STANDARD,
+        "ssl.principal.mapping.rules": "RULE:^CN=([^,]+).*$/$1/",
+    }
+    context = ssl.create_default_context(cafile=str(trust))
+    authority.issue_cert("sensor-7@example.com", common_name="sensor-7").configure_cert(context)
+    async with running(tmp_path / "data", settings, broker=given) as proxy:
+        await proxy.broker.topics.create("t", partitions=1)
+        url = f"https://127.0.0.1:{proxy.port}/topics/t"
+        async with httpx.AsyncClient(verify=context) as client:
+            refused(await client.post(url, json=RECORDS), "User:sensor-7 may not WRITE topic t")
+            await grant(proxy, "WRITE TOPIC t", principal="User:sensor-7")
+            assert (await client.post(url, json=RECORDS)).status_code == 200
 
 
 async def test_a_producer_above_its_quota_is_answered_later(tmp_path: Path) -> None:
