@@ -8,6 +8,7 @@ import trio
 from trio.abc import HalfCloseableStream
 
 from leafcuttr.plugins.serving.stream import PIECE, SocketByteStream
+from leafcuttr.plugins.serving.tls_records import CountedRecords
 from leafcuttr_sdk.serving import ByteStream, Peer
 
 _FAREWELL_S: Final = 1.0
@@ -19,11 +20,12 @@ _NO_TLS: Final = frozenset(
 class TlsByteStream(ByteStream, HalfCloseableStream):
     """See `leafcuttr_sdk.ByteStream`. The handshake is to be done first."""
 
-    __slots__ = ("_tls", "_transport")
+    __slots__ = ("_records", "_tls", "_transport")
 
     def __init__(self, transport: SocketByteStream, context: ssl.SSLContext) -> None:
         self._transport = transport
-        self._tls: trio.SSLStream[SocketByteStream] = trio.SSLStream(transport, context, server_side=True)
+        self._records = CountedRecords(transport)
+        self._tls: trio.SSLStream[CountedRecords] = trio.SSLStream(self._records, context, server_side=True)
 
     @property
     def peer(self) -> Peer:
@@ -57,9 +59,12 @@ class TlsByteStream(ByteStream, HalfCloseableStream):
     async def do_handshake(self) -> None:
         """Raises BrokenResourceError; see `why_no_tls`."""
         await self._tls.do_handshake()
+        self._records.limit()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        return bytes(await self._tls.receive_some(max_bytes))
+        data = bytes(await self._tls.receive_some(max_bytes))
+        self._records.without_data = 0
+        return data
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         # What is encrypted is kept until it is sent: not all of it at once.
