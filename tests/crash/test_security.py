@@ -16,7 +16,6 @@ from leafcuttr.config.settings import Settings
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.security.acls import Acls
 from leafcuttr.state.security.delegation_tokens import DelegationTokens
-from leafcuttr.state.security.limits import QuotaWindows
 from leafcuttr.state.security.quotas import Quotas
 from leafcuttr.state.security.users import Users
 from support.logs import HandClock
@@ -33,7 +32,6 @@ from leafcuttr.state.security.acl import Acl, AclFilter, AclOperation, AclPermis
 from leafcuttr.state.security.acls import Acls
 from leafcuttr.state.security.credentials import ScramCredential, ScramMechanism
 from leafcuttr.state.security.delegation_tokens import DelegationTokens
-from leafcuttr.state.security.limits import QuotaWindows
 from leafcuttr.state.security.quota_entities import entity_of
 from leafcuttr.state.security.quotas import Quotas
 from leafcuttr.state.security.users import CredentialDeletion, CredentialUpsertion, Users
@@ -47,7 +45,7 @@ async def main():
     metadata = MetadataStore.open(Path(sys.argv[1]))
     users, owner = Users(metadata), Principal("User", "alice")
     tokens = DelegationTokens(metadata, Settings({"delegation.token.secret.key": "sesame"}), HandClock())
-    acls, quotas = Acls(metadata), Quotas(metadata, QuotaWindows(1, 11), QuotaWindows(1, 11))
+    acls, quotas = Acls(metadata), Quotas(metadata, Settings())
     kind, credential = ScramMechanism.SCRAM_SHA_256, ScramCredential(b"s", b"k", b"v", 4096)
 
     def report():
@@ -113,8 +111,7 @@ def found(directory: Path) -> list[Any]:
     metadata = MetadataStore.open(directory)
     try:
         tokens = DelegationTokens(metadata, Settings(SECRET), HandClock())
-        windows = QuotaWindows(1, 11)
-        quotas = Quotas(metadata, windows, windows, lambda: 0.0)
+        quotas = Quotas(metadata, Settings(), lambda: 0.0)
         held = {str(entity): dict(values) for entity, values in quotas.entries().items()}
         acls = sorted(map(str, Acls(metadata)))
         return [Users(metadata).names(), {one.id: one.expires_ms for one in tokens}, acls, held]

@@ -46,7 +46,7 @@ class Proxy:
     """What streams need of the proxy."""
 
     def __init__(self, broker: Broker, nursery: trio.Nursery) -> None:
-        self.broker = broker
+        self.broker = self.acting = broker
         self.schemas = Schemas(broker)
         self.limits = Limits()
         self.nursery = nursery

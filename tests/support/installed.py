@@ -50,7 +50,11 @@ class Environment:
     def copy(self, folder: Path) -> Environment:
         """The same in another folder, in a moment: the files are linked, which pip replaces and does not write into."""
         copied = Environment.create(folder)
-        shutil.copytree(self._packages, copied._packages, copy_function=os.link, dirs_exist_ok=True)
+        # Programs of others may just be writing what they have compiled, first by a name of its own.
+        ignore = shutil.ignore_patterns("*.pyc.*")
+        shutil.copytree(
+            self._packages, copied._packages, copy_function=os.link, dirs_exist_ok=True, ignore=ignore
+        )
         for program in self.python.parent.iterdir():
             beside = copied.python.with_name(program.name)
             if not beside.exists():

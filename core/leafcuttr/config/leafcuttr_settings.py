@@ -68,7 +68,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         LIST,
         ("none",),
         "How clients of the metrics port may authenticate: basic (name and password of the broker's users), bearer (a "
-        "token as OAUTHBEARER takes it), none (they need not); several with commas. Health needs none.",
+        "token as OAUTHBEARER takes it), none (they need not); several with commas; health checks need none.",
         check=checks.metrics_auth,
     ),
     ConfigKey(

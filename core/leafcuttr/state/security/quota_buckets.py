@@ -37,8 +37,12 @@ class QuotaBuckets:
         now_s: Callable[[], float],
     ) -> None:
         self._by_entity = by_entity
-        self._windows = _windows(settings, "quota.window")
-        self._mutation_windows = _windows(settings, "controller.quota.window")
+        self._windows = QuotaWindows(
+            settings.int("quota.window.num"), settings.int("quota.window.size.seconds")
+        )
+        self._mutation_windows = QuotaWindows(
+            settings.int("controller.quota.window.num"), settings.int("controller.quota.window.size.seconds")
+        )
         self._now_s = now_s
         self._in_use: WeakValueDictionary[tuple[str, QuotaHolder], Bucket] = WeakValueDictionary()
         self._kept: dict[tuple[str, QuotaHolder], Bucket] = {}
@@ -88,7 +92,3 @@ class QuotaBuckets:
             del self._kept[key]
         self._kept.update(self._in_use)
         self._drop_at = max(2 * len(self._kept), _FEW)
-
-
-def _windows(settings: Settings, prefix: str) -> QuotaWindows:
-    return QuotaWindows(settings.int(f"{prefix}.num"), settings.int(f"{prefix}.size.seconds"))
