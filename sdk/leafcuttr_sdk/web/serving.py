@@ -1,7 +1,7 @@
 """What the handlers of an HTTP service share: the broker, the limits, the life of the service, its failures."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
@@ -113,7 +113,7 @@ class Serving:
     # --- what ends with a log-in, or with a right -------------------------------------------------------
 
     @contextmanager
-    def while_holds(self, holds: Callable[[], bool]) -> Iterator[trio.CancelScope]:
+    def while_holds(self, holds: Callable[[], bool]) -> Generator[trio.CancelScope, None, None]:
         """A block that is cancelled once `holds` says no; it is called after each change of users and rights."""
         if self._end_following is None:
             self._end_following = self.broker.security.on_change(self._look)
@@ -127,7 +127,7 @@ class Serving:
                 del self._holding[scope]
 
     @contextmanager
-    def while_logged_in(self, client: "Authenticated") -> Iterator[trio.CancelScope]:
+    def while_logged_in(self, client: "Authenticated") -> Generator[trio.CancelScope, None, None]:
         """A block that is cancelled when what the client has shown does not hold any more."""
         with self.while_holds(client.still_holds) if client.still_holds else trio.CancelScope() as scope:
             if client.expires_ms is not None:
