@@ -9,6 +9,7 @@ import trio
 
 from leafcuttr.errors import PluginError
 from leafcuttr.state.broker import Broker as Core
+from leafcuttr.state.plugged import OWN_AUTHENTICATOR
 from leafcuttr_sdk.plugin import StartFailure
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ async def _add(core: Core, loaded: "Loaded", view: "Broker") -> None:
         _check_methods(route)
     plugged.routes += [(loaded.name, route) for route in routes]
     for spec in await call(registration.AUTHENTICATORS):
-        if spec.name == "broker":
+        if spec.name == OWN_AUTHENTICATOR:
             raise PluginError("it brings an authenticator broker: that is the broker's own")
         other = plugged.authenticators.get(spec.name)
         if other is not None:

@@ -11,7 +11,7 @@ import trio
 
 from leafcuttr.errors import PluginError
 from leafcuttr.runtime.plugin_parts import Failures, Part, PartError, call, call_async
-from leafcuttr.state.plugged import Plugged
+from leafcuttr.state.plugged import OWN_AUTHENTICATOR, Plugged
 from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.authentication import (
     AUTHENTICATION_S,
@@ -31,8 +31,6 @@ from leafcuttr_sdk.authentication import (
 )
 from leafcuttr_sdk.settings import Settings
 
-OWN: Final = "broker"
-"""The name of the authenticator that the broker brings itself."""
 _KINDS: Final[dict[type, str]] = {NameAndPassword: "basic", BearerToken: "bearer", PeerCertificate: "mtls"}
 _LONGEST_NAME: Final = 255
 """Characters of a name that the log shows."""
@@ -58,14 +56,14 @@ def authentication_of(
     names = tuple(dict.fromkeys(settings.list(f"{prefix}.authenticators")))
     for name in names:
         found = plugged.authenticators.get(name)
-        if name == OWN and core is not None and ways != ("none",):
+        if name == OWN_AUTHENTICATOR and core is not None and ways != ("none",):
             from leafcuttr.plugins.log_ins import broker_authenticator
 
             found = "leafcuttr", broker_authenticator(core)
-        elif name == OWN:
+        elif name == OWN_AUTHENTICATOR:
             continue
         if found is None:
-            known = ", ".join(sorted((OWN, *plugged.authenticators)))
+            known = ", ".join(sorted((OWN_AUTHENTICATOR, *plugged.authenticators)))
             raise PluginError(
                 f"{prefix}.authenticators names {name!r}, which no plugin brings that is on; there is {known}"
             )

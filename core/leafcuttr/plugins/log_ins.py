@@ -16,6 +16,8 @@ import trio
 
 from leafcuttr.errors import StartError
 from leafcuttr.state.broker import Broker
+from leafcuttr.state.plugged import OWN_AUTHENTICATOR
+from leafcuttr.state.security.credential_changes import on_credential_change
 from leafcuttr.state.security.credentials import ScramCredential
 from leafcuttr.state.security.named_users import named_users, trusted_file
 from leafcuttr.state.security.passwords import fitting_credential
@@ -33,8 +35,6 @@ from leafcuttr_sdk.principals import Principal
 if TYPE_CHECKING:
     from leafcuttr.state.security.bearer.checking import TokenChecker
 
-NAME: Final = "broker"
-"""Of the authenticator."""
 _AT_ONCE: Final = 2
 """Passwords and signatures that are checked at the same time."""
 _LONGEST_SHOWN: Final = 100
@@ -225,17 +225,12 @@ class LogIns:
         self._follows = True
         core, token = self._core, trio.lowlevel.current_trio_token()
 
-        def changed(*_: object) -> None:
+        def changed() -> None:
             # Once for all that changes together, and after those whose answers change.
             token.run_sync_soon(self._tell, idempotent=True)
 
-        core.users.on_change(changed)
-        if core.delegation_tokens is not None:
-            core.delegation_tokens.on_change(changed)
+        on_credential_change(core, changed)
         core.quotas.on_change(changed)
-        core.settings.on_change(
-            lambda names: changed() if any(name.endswith("sasl.jaas.config") for name in names) else None
-        )
         if core.authorizer is not None:
             core.authorizer.on_change(changed)
 
@@ -259,7 +254,7 @@ def broker_authenticator(core: Broker) -> AuthenticatorSpec:
     log_ins = log_ins_of(core)
     ways = ("basic", "bearer", "mtls") if log_ins.takes_tokens else ("basic", "mtls")
     summary = "the broker's users, tokens of OAUTHBEARER, and certificates"
-    return AuthenticatorSpec(NAME, summary, lambda: BrokerAuthenticator(log_ins), ways)
+    return AuthenticatorSpec(OWN_AUTHENTICATOR, summary, lambda: BrokerAuthenticator(log_ins), ways)
 
 
 def log_ins_of(core: Broker) -> LogIns:

@@ -259,18 +259,15 @@ class Connections:
 
     def _follow_credentials(self) -> None:
         """Have connections end when what their clients have logged in with does not hold any more."""
+        from leafcuttr.state.security.credential_changes import on_credential_change
+
         token = trio.lowlevel.current_trio_token()
 
-        def changed(*_: object) -> None:
+        def changed() -> None:
             # Once for all that changes together.
             token.run_sync_soon(self._end_withdrawn, idempotent=True)
 
-        self._broker.users.on_change(changed)
-        if self._broker.delegation_tokens is not None:
-            self._broker.delegation_tokens.on_change(changed)
-        self._broker.settings.on_change(
-            lambda names: changed() if any(name.endswith("sasl.jaas.config") for name in names) else None
-        )
+        on_credential_change(self._broker, changed)
 
     def _end_withdrawn(self) -> None:
         assert self.sessions is not None

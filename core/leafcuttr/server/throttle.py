@@ -81,9 +81,8 @@ class ConnectionThrottle:
 
     def sent(self, key: int, size: int) -> None:
         """An answer of so many bytes."""
-        consumer = self.limits.consumer
-        if key == _FETCH and consumer is not None:
-            consumer.take(size, trio.current_time())
+        if key == _FETCH:
+            self.limits.consumed(size, trio.current_time())
 
     def charge(self, answers: _Answers) -> tuple[_Answers, float]:
         """The same answers, which say how long the client has to wait, and how long that is, in seconds. Handlers may

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("leafcuttr.plugins")
 
+OWN_AUTHENTICATOR: Final = "broker"
+"""The name of the authenticator that the broker brings itself (`plugins.log_ins`)."""
+
 
 class ServiceState(Protocol):
     """How a service fares."""

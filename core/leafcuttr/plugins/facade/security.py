@@ -119,12 +119,10 @@ class _Quota:
         self._limits = limits
 
     def produced(self, size: int) -> None:
-        if self._limits.producer is not None:
-            self._limits.producer.take(size, trio.current_time())
+        self._limits.produced(size, trio.current_time())
 
     def consumed(self, size: int) -> None:
-        if self._limits.consumer is not None:
-            self._limits.consumer.take(size, trio.current_time())
+        self._limits.consumed(size, trio.current_time())
 
     def wait_s(self) -> float:
         now_s = trio.current_time()

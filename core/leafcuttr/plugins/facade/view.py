@@ -159,7 +159,14 @@ class BrokerView:
             instance_id=instance_id,
             committed=committed,
         )
-        return open_consumer(self._core, self.fetch, options, self.logger, topics, pattern, self._sees)
+        opening = open_consumer(self._core, self.fetch, options, self.logger, topics, pattern, self._sees)
+        return self._member(group, opening)
+
+    def _member(
+        self, group: str, opening: "AbstractAsyncContextManager[Consumer]"
+    ) -> "AbstractAsyncContextManager[Consumer]":
+        """The consumer as it is given out."""
+        return opening
 
     def transaction(
         self, transactional_id: str, *, timeout_ms: int = 60_000

@@ -144,7 +144,7 @@ class HttpConnection:
         try:
             if self._access is not None:
                 count = sum(name == b"authorization" for name, _ in event.headers)
-                refused = await self._access.refusal(request, count, self._host())
+                refused = await self._access.refusal(request, count, self._host() or "unknown")
                 if refused is not None:
                     return refused
             is_local = "origin" not in headers and self._is_from_here()
@@ -157,18 +157,15 @@ class HttpConnection:
 
     def _is_from_here(self) -> bool:
         """Whether the other end is on this machine, as far as its address tells that."""
-        try:
-            peer = self._stream.socket.getpeername()
-        except OSError:
-            return False  # it has gone
-        return not isinstance(peer, tuple) or _is_loopback(peer[0])
+        host = self._host()
+        return host is not None and _is_loopback(host)
 
-    def _host(self) -> str:
-        """The address of the other end."""
+    def _host(self) -> str | None:
+        """The address of the other end; None: it has gone."""
         try:
             peer = self._stream.socket.getpeername()
         except OSError:
-            return "unknown"  # it has gone
+            return None
         return str(peer[0]) if isinstance(peer, tuple) else "127.0.0.1"
 
     async def _refuse(self, request: "h11.Request | None", error: Any) -> None:

@@ -14,7 +14,7 @@ class _Number(IntEnum):
 
 
 class AclResourceType(_Number):
-    """org.apache.kafka.common.resource.AclResourceType."""
+    """org.apache.kafka.common.resource.ResourceType."""
 
     UNKNOWN = 0
     ANY = 1

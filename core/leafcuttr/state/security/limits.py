@@ -34,6 +34,16 @@ class ClientLimits(NamedTuple):
     request: Bucket | None = None
     mutations: Bucket | None = None
 
+    def produced(self, size: int, now_s: float) -> None:
+        """So many bytes were written."""
+        if self.producer is not None:
+            self.producer.take(size, now_s)
+
+    def consumed(self, size: int, now_s: float) -> None:
+        """So many bytes were read."""
+        if self.consumer is not None:
+            self.consumer.take(size, now_s)
+
     def fetch_wait_s(self, now_s: float) -> float:
         """How long a consumer has to wait for records; 0 if it may have some. The time of the loop counts as well:
         what was taken of it before this request."""

@@ -1,6 +1,7 @@
 """`leafcuttr_sdk.Groups` for a client: as DescribeGroups, OffsetFetch, OffsetCommit and DeleteGroups decide."""
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from leafcuttr.handlers.access import (
     DELETE_GROUP,
@@ -13,6 +14,8 @@ from leafcuttr.plugins.facade.groups import GroupsView
 from leafcuttr.state.broker import Broker
 from leafcuttr_sdk import TopicPartition
 from leafcuttr_sdk.groups import CommittedOffset, GroupInfo
+
+T = TypeVar("T")
 
 
 class ActingGroups(GroupsView):
@@ -35,17 +38,16 @@ class ActingGroups(GroupsView):
 
     def committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset]:
         self._rights.need(DESCRIBE_GROUP, group)
-        return {
-            partition: offset
-            for partition, offset in super().committed(group).items()
-            if self._rights.may(DESCRIBE_TOPIC, partition.topic)
-        }
+        return self._seen(super().committed(group))
 
     def lag(self, group: str) -> Mapping[TopicPartition, int]:
         self._rights.need(DESCRIBE_GROUP, group)
+        return self._seen(super().lag(group))
+
+    def _seen(self, of_partitions: Mapping[TopicPartition, T]) -> Mapping[TopicPartition, T]:
         return {
-            partition: lag
-            for partition, lag in super().lag(group).items()
+            partition: value
+            for partition, value in of_partitions.items()
             if self._rights.may(DESCRIBE_TOPIC, partition.topic)
         }
 

@@ -19,6 +19,7 @@ from leafcuttr.handlers.access import (
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.identity import ClientIdentity
 from leafcuttr.state.security.acl import CLUSTER_NAME
+from leafcuttr.state.security.limits import ClientLimits
 from leafcuttr_sdk.security import Operation, ResourceType, denied
 
 
@@ -64,12 +65,15 @@ class Rights:
 
     def produced(self, size: int) -> None:
         """Bytes of records that are written."""
-        limits = self._core.quotas.limits_of(self.client.principal.name, self.client.client_id)
-        if limits is not None and limits.producer is not None:
-            limits.producer.take(size, trio.current_time())
+        limits = self._limits()
+        if limits is not None:
+            limits.produced(size, trio.current_time())
 
     def consumed(self, size: int) -> None:
         """Bytes of batches that were read."""
-        limits = self._core.quotas.limits_of(self.client.principal.name, self.client.client_id)
-        if limits is not None and limits.consumer is not None:
-            limits.consumer.take(size, trio.current_time())
+        limits = self._limits()
+        if limits is not None:
+            limits.consumed(size, trio.current_time())
+
+    def _limits(self) -> ClientLimits | None:
+        return self._core.quotas.limits_of(self.client.principal.name, self.client.client_id)

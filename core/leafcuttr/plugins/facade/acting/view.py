@@ -1,6 +1,6 @@
 """One plugin's view of the broker that acts for a client: the parts of the plugin's own, with rights."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -28,32 +28,11 @@ class ActingView(BrokerView):
         self.topics = ActingTopics(self._core, self._name, rights)
         self.groups = ActingGroups(self._core, rights)
 
-    def consumer(
-        self,
-        group: str,
-        topics: Iterable[str] = (),
-        *,
-        pattern: str | None = None,
-        auto_offset_reset: str = "latest",
-        session_timeout_ms: int = 45_000,
-        max_poll_interval_ms: int = 300_000,
-        client_id: str | None = None,
-        instance_id: str | None = None,
-        committed: bool = False,
+    def _member(
+        self, group: str, opening: "AbstractAsyncContextManager[Consumer]"
     ) -> "AbstractAsyncContextManager[Consumer]":
         from leafcuttr.plugins.facade.acting.consumer import open_acting_consumer
 
-        opening = super().consumer(
-            group,
-            topics,
-            pattern=pattern,
-            auto_offset_reset=auto_offset_reset,
-            session_timeout_ms=session_timeout_ms,
-            max_poll_interval_ms=max_poll_interval_ms,
-            client_id=client_id,
-            instance_id=instance_id,
-            committed=committed,
-        )
         return open_acting_consumer(self._rights, group, opening)
 
     def transaction(
