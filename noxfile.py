@@ -136,6 +136,9 @@ def run_tests(session: nox.Session, *words: str, beside: Sequence[str] = ()) -> 
     # The folders of tests that have passed stay until the end (`tmp_path_retention_policy`): for some seconds ext4 does
     # not use an inode that has become free, and searches for another one at each new file.
     # What hangs where no timeout of pytest gets at it, in a call of a library for one, ends its process, with its name.
+    # What fails is run once more, alone: among so many tests, one that a busy machine fails is no news of the change.
+    # What passed at the second attempt only is shown, to be mended.
+    again = ("--second-attempts", "3")
     words = ("-o", "faulthandler_timeout=600", "-o", "faulthandler_exit_on_timeout=true", *words)
     # 5: nothing was selected. Words of the caller may choose tests of one kind only.
     ended = [0, 5] if session.posargs else [0]
@@ -155,13 +158,17 @@ def run_tests(session: nox.Session, *words: str, beside: Sequence[str] = ()) -> 
         }
         checks = [pool.submit(check, session, name, beside=True) for name in beside]
         session.run(
-            *("pytest", "--processes", processes, "-m", "not alone", *words, *session.posargs),
+            *("pytest", "--processes", processes, *again, "-m", "not alone", *words, *session.posargs),
             env=env,
             success_codes=ended,
         )
         for one in checks:
             one.result()
-        session.run("pytest", "-m", "alone", *words, *alone, env=env, success_codes=ended)
+        session.run(
+            *("pytest", "--processes", "1", *again, "-m", "alone", *words, *alone),
+            env=env,
+            success_codes=ended,
+        )
 
 
 @nox.session

@@ -14,7 +14,7 @@ from support.gates_slice import divided, sampled, take_all_examples
 from support.setting_marks import changes_what_it_says  # noqa: F401  (a fixture of every test)
 from support.side_by_side import costliest_first
 
-pytest_plugins = ["support.forked_run", "support.live_fixtures"]
+pytest_plugins = ["support.forked_run", "support.live_fixtures", "support.patient_clock"]
 
 # What a test may take in a long suite, in seconds: the gate's limit, in pyproject.toml, is for its slices of them.
 LONG_TIMEOUT_S = 3600

@@ -97,6 +97,33 @@ def test_waits(noted):
         notes.write("begun\\n")
     threading.Event().wait()
 """
+AT_SECOND = """
+import os
+import pytest
+
+@pytest.fixture
+def made():
+    assert os.path.exists("made"), "it is not made yet"
+
+def attempt(name):
+    with open(os.environ["NOTES"], "a") as notes:
+        notes.write(f"{name} {os.getpid()}\\n")
+    if not os.path.exists(name):
+        open(name, "w").close()
+        assert False, "at first"
+
+def test_passes():
+    pass
+
+def test_passes_then():
+    attempt("one")
+
+def test_is_made_then(made):
+    pass
+
+def test_makes():
+    open("made", "w").close()
+"""
 
 
 @pytest.fixture
@@ -215,3 +242,56 @@ def test_what_belongs_to_the_session_is_made_once_in_a_process_and_its_end_is_re
     assert status == 1
     assert "2 passed, 1 error" in said
     assert "it does not end well" in said
+
+
+def test_what_failed_is_run_once_more_alone_if_told(folder: Path) -> None:
+    (folder / "test_a.py").write_text(AT_SECOND)
+    status, said = run(folder, "--second-attempts", "2")
+    assert status == 0, said
+    assert "4 passed" in said
+    assert "failed at first, passed at the second attempt, alone" in said
+    assert "AT SECOND ATTEMPT test_a.py::test_passes_then" in said
+    assert "AssertionError: at first" in said
+    assert "AT SECOND ATTEMPT test_a.py::test_is_made_then" in said
+    assert "AssertionError: it is not made yet" in said
+    processes = [line.split()[1] for line in (folder / "notes").read_text().splitlines()]
+    assert len(set(processes)) == 2
+
+
+def test_without_being_told_nothing_is_run_again(folder: Path) -> None:
+    (folder / "test_a.py").write_text(AT_SECOND)
+    status, said = run(folder)
+    assert status == 1
+    assert "1 failed, 2 passed, 1 error" in said
+
+
+def test_more_that_failed_than_may_be_run_again_have_failed(folder: Path) -> None:
+    (folder / "test_a.py").write_text(AT_SECOND)
+    status, said = run(folder, "--second-attempts", "1")
+    assert status == 1
+    assert "1 failed, 2 passed, 1 error" in said
+    assert len((folder / "notes").read_text().splitlines()) == 1
+
+
+def test_what_fails_twice_has_failed(folder: Path) -> None:
+    (folder / "test_a.py").write_text("def test_it():\n    assert False\n" + AT_SECOND)
+    status, said = run(folder, "--second-attempts", "3")
+    assert status == 1
+    assert "1 failed, 4 passed" in said
+    assert "FAILED test_a.py::test_it" in said
+
+
+def test_a_process_that_ends_has_no_second_attempt(folder: Path) -> None:
+    (folder / "test_ends.py").write_text(ENDS)
+    status, said = run(folder, "--second-attempts", "3")
+    assert status != 0
+    assert "1 failed, 1 passed" in said
+
+
+def test_what_fails_with_the_session_has_no_second_attempt(folder: Path) -> None:
+    with (folder / "conftest.py").open("a") as conftest:
+        conftest.write(OF_THE_SESSION)
+    (folder / "test_a.py").write_text("def test_it(one):\n    assert one == 1\n")
+    status, said = run(folder, "--second-attempts", "3")
+    assert status == 1
+    assert "1 passed, 1 error" in said

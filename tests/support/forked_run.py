@@ -4,6 +4,10 @@ pytest collects once, then the processes are forked: none collects and imports a
 each of them collects all tests for itself). All tests of a file run in one process, because they share what they have
 made; a process that is done with a file takes the next one, in the order of the collection. Reports go to the first
 process, which counts and prints them. A process that ends within a test fails that test, and the run.
+
+With `--second-attempts N`, up to N tests that failed are run once more when all others have ended, alone, in a fresh
+process. What passes then has passed; what failed at first is shown at the end of the run. If more than N tests failed,
+none is run again.
 """
 
 from __future__ import annotations
@@ -49,6 +53,13 @@ def files_of(paths: Sequence[str]) -> list[list[int]]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--processes", type=int, default=0, metavar="N", help="run the tests in N processes")
+    parser.addoption(
+        "--second-attempts",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with --processes: run up to N tests that failed once more, alone",
+    )
 
 
 @pytest.hookimpl(wrapper=True)
@@ -71,7 +82,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     reporter: Any = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
         reporter.showfspath = False  # tests of several files come in turn
-    _Run(session).go_through(processes)
+    run = _Run(session)
+    session.config.pluginmanager.register(run)
+    run.go_through(processes)
     return True
 
 
@@ -100,29 +113,72 @@ class _Run:
         self._config = session.config
         self._files = deque(files_of([item.nodeid.partition("::")[0] for item in session.items]))
         self._workers: list[_Worker] = []
+        self._attempts: int = session.config.getoption("--second-attempts")
+        self._failed: dict[int, list[pytest.TestReport]] = {}
+        """By their places: what first attempts came to that may be followed by a second one."""
+        self._first: dict[int, list[pytest.TestReport]] = {}
+        """The same, once second attempts have begun."""
+        self._passed_then: list[tuple[int, list[pytest.TestReport]]] = []
 
     def go_through(self, processes: int) -> None:
         _factory(self._config).getbasetemp()  # the folder that those of all processes are in
         try:
-            for number in range(min(processes, len(self._files))):
-                self._start(number)
-            working = list(self._workers)
-            while working:
-                ready = wait([worker.connection for worker in working])
-                for worker in [each for each in working if each.connection in ready]:
-                    if not self._hear(worker):
-                        working.remove(worker)
-                self._end_if_told()
+            self._deal_out(range(min(processes, len(self._files))))
+            if 0 < len(self._failed) <= self._attempts:
+                self._try_again(processes)
         finally:
             self._end()
+            for reports in self._failed.values():
+                self._log(reports)
 
-    def _start(self, number: int) -> None:
+    def _deal_out(self, numbers: range) -> None:
+        working = [self._start(number) for number in numbers]
+        while working:
+            ready = wait([worker.connection for worker in working])
+            for worker in [each for each in working if each.connection in ready]:
+                if not self._hear(worker):
+                    working.remove(worker)
+            self._end_if_told()
+
+    def _try_again(self, number: int) -> None:
+        self._first, self._failed = self._failed, {}
+        paths = [self._session.items[place].nodeid.partition("::")[0] for place in self._first]
+        places = list(self._first)
+        self._files.extend([places[each] for each in file] for file in files_of(paths))
+        self._deal_out(range(number, number + 1))
+
+    def _take(self, place: int, reports: list[pytest.TestReport]) -> None:
+        failed = any(report.failed for report in reports)
+        if failed and self._attempts and not self._first:
+            self._failed[place] = reports
+            return
+        if place in self._first and not failed:
+            self._passed_then.append((place, self._first[place]))
+        self._log(reports)
+
+    def _log(self, reports: list[pytest.TestReport]) -> None:
+        for report in reports:
+            self._config.hook.pytest_runtest_logreport(report=report)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not self._passed_then:
+            return
+        terminalreporter.section("failed at first, passed at the second attempt, alone")
+        for place, reports in self._passed_then:
+            terminalreporter.write_line(f"AT SECOND ATTEMPT {self._session.items[place].nodeid}", bold=True)
+            for report in reports:
+                if report.failed:
+                    terminalreporter.write_line(report.longreprtext)
+
+    def _start(self, number: int) -> _Worker:
         ours, theirs = _FORK.Pipe()
         not_theirs = [ours, *(worker.connection for worker in self._workers)]
         process = _FORK.Process(target=_work, args=(self._session, theirs, number, not_theirs))
         process.start()
         theirs.close()
-        self._workers.append(_Worker(process, ours))
+        worker = _Worker(process, ours)
+        self._workers.append(worker)
+        return worker
 
     def _hear(self, worker: _Worker) -> bool:
         """Take one message; returns whether there may be more."""
@@ -137,13 +193,17 @@ class _Run:
             if worker.left:
                 self._lost(worker)
             return False
-        if worker.left:
+        of_a_test = bool(worker.left)  # else: what belongs to the session has ended
+        if of_a_test:
             assert told.place == worker.left.popleft()
         for each in told.warned:
             self._config.hook.pytest_warning_recorded.call_historic(kwargs=each)
-        for data in told.reports:
-            report = self._config.hook.pytest_report_from_serializable(config=self._config, data=data)
-            self._config.hook.pytest_runtest_logreport(report=report)
+        loaded = self._config.hook.pytest_report_from_serializable
+        reports = [loaded(config=self._config, data=data) for data in told.reports]
+        if of_a_test:
+            self._take(told.place, reports)
+        else:
+            self._log(reports)
         return True
 
     def _lost(self, worker: _Worker) -> None:

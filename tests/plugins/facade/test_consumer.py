@@ -59,8 +59,6 @@ def clock() -> TrioTime:
 @pytest.fixture
 def live(open_core: Open, autojump_clock: MockClock) -> Live:
     """A broker whose coordinator runs, and a topic `t` of two partitions."""
-    # A worker thread that creates a topic is not a reason to let minutes go by.
-    autojump_clock.autojump_threshold = 0.02
 
     @asynccontextmanager
     async def run(**settings: str) -> AsyncIterator[Broker]:
@@ -673,7 +671,6 @@ async def test_nothing_is_passed_over_when_members_come_and_go(
 ) -> None:
     """At least once: workers come, fall over, stand still, and a topic grows, while records are produced."""
     dice = random.Random(seed)
-    autojump_clock.autojump_threshold = 0.002
     async with live() as view, trio.open_nursery() as nursery:
         done: set[int] = set()
         workers: list[Worker] = []

@@ -66,7 +66,6 @@ def clock() -> TrioTime:
 @pytest.fixture
 def live(open_core: Open, autojump_clock: MockClock) -> Live:
     """A broker whose coordinators run, a topic `t` of two partitions and one `source` of one."""
-    autojump_clock.autojump_threshold = 0.02  # a worker thread is not a reason to let minutes go by
 
     @asynccontextmanager
     async def run(**settings: str) -> AsyncIterator[Broker]:

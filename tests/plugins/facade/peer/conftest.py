@@ -36,7 +36,6 @@ def clock() -> TrioTime:
 @pytest.fixture
 def run(open_core: Open, autojump_clock: MockClock) -> Run:
     """A broker with a topic `t` of two partitions."""
-    autojump_clock.autojump_threshold = 0.02  # a worker thread is not a reason to let minutes go by
 
     @asynccontextmanager
     async def running(**settings: str) -> AsyncIterator[Live]:

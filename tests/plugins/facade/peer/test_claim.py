@@ -54,8 +54,6 @@ async def wanting(live: Live, count: int) -> AsyncIterator[list[Waiting]]:
 
 
 async def test_one_has_it_and_hands_it_on(run: Run, autojump_clock: MockClock) -> None:
-    # While a thread writes, the time of a busy machine does not go on.
-    autojump_clock.autojump_threshold = 0.05
     async with run() as live, wanting(live, 3) as some:
         while not any(one.has_it for one in some):
             await trio.sleep(0.01)
