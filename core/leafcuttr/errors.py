@@ -77,3 +77,8 @@ class StartError(Exception):
 
 class AddressTaken(StartError):
     """Another program listens there."""
+
+
+class TakesTooLong(PluginError):
+    """A call into a plugin is not over in time. The message says so, and where the call is: `... 10 s: it is at FILE,
+    line N`."""

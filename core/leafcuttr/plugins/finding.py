@@ -8,13 +8,13 @@ from types import ModuleType
 from typing import Final, NamedTuple
 
 from leafcuttr.config.settings import Settings
-from leafcuttr.errors import PluginError
+from leafcuttr.errors import PluginError, TakesTooLong
 from leafcuttr.plugins import entry_points, folder
 from leafcuttr.plugins.importing import imported, package, process_kept
+from leafcuttr.plugins.limited import LIMIT_S, called
 from leafcuttr.plugins.loaded import Loaded, PluginState
 from leafcuttr.plugins.origin import Candidate, PluginOrigin
 from leafcuttr.plugins.table import REQUIRED, Plugins, Required
-from leafcuttr.plugins.time_limit import LIMIT_S, TakesTooLong, in_time
 from leafcuttr.runtime.plugin_parts import Part, PartError, call
 from leafcuttr_sdk.plugin import Plugin
 
@@ -117,14 +117,16 @@ def _load(loaded: Loaded, candidate: Candidate, given: ModuleType | None) -> Non
     module, loaded.plugin = imported(candidate, given)
     from leafcuttr.plugins import registration
 
-    limit_s = _limit_s(loaded.plugin, bundled=loaded.origin.bundled)
+    bundled = loaded.origin.bundled
+    limit_s = _limit_s(loaded.plugin, bundled=bundled)
     optional = loaded.plugin.optional_hooks
     part = Part(candidate.name, "hooks")
     try:
-        hooks = in_time(
+        hooks = called(
             lambda: call(part, registration.Hooks, candidate.name, module, limit_s, optional),
             limit_s,
             package(candidate),
+            at_once=bundled,
         )
     except TakesTooLong as error:
         raise PluginError(f"looking for its hooks {error}") from None
@@ -132,10 +134,10 @@ def _load(loaded: Loaded, candidate: Candidate, given: ModuleType | None) -> Non
         raise PluginError(
             failed.why if failed.is_said else f"its hooks cannot be read: {failed.why}"
         ) from None
-    settings = hooks.call(registration.SETTINGS)
-    topic_settings = hooks.call(registration.TOPIC_SETTINGS)
+    settings = hooks.call(registration.SETTINGS, at_once=bundled)
+    topic_settings = hooks.call(registration.TOPIC_SETTINGS, at_once=bundled)
     # One without hooks brings nothing into a broker: there is nothing to switch on.
-    if loaded.plugin.enabled_by is None and loaded.origin.bundled and hooks.names:
+    if loaded.plugin.enabled_by is None and bundled and hooks.names:
         raise PluginError("it has no enabled_by; a bundled plugin is off until a setting switches it on")
     loaded.settings, loaded.topic_settings, loaded.hooks = settings, topic_settings, hooks
 

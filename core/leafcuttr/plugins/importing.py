@@ -17,9 +17,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from leafcuttr.errors import PluginError
+from leafcuttr.errors import PluginError, TakesTooLong
+from leafcuttr.plugins.limited import LIMIT_S, called
 from leafcuttr.plugins.origin import Candidate, module_of_file
-from leafcuttr.plugins.time_limit import LIMIT_S, TakesTooLong, in_time
 from leafcuttr.runtime.frames import package_of
 from leafcuttr.runtime.plugin_parts import Part, PartError, call, log_traceback
 from leafcuttr_sdk._described import kind_of
@@ -38,7 +38,12 @@ def imported(candidate: Candidate, given: ModuleType | None = None) -> tuple[Mod
         return module, _plugin(module, candidate)
 
     try:
-        return in_time(lambda: call(Part(candidate.name, "import"), load), LIMIT_S, package(candidate))
+        return called(
+            lambda: call(Part(candidate.name, "import"), load),
+            LIMIT_S,
+            package(candidate),
+            at_once=candidate.origin.bundled,
+        )
     except TakesTooLong as error:
         raise PluginError(f"its import {error}") from None
     except PartError as failed:

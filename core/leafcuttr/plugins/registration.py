@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pluggy
 
 import leafcuttr_sdk
-from leafcuttr.errors import PluginError
-from leafcuttr.plugins.time_limit import LIMIT_S, TakesTooLong, in_time, in_time_on_loop
+from leafcuttr.errors import PluginError, TakesTooLong
+from leafcuttr.plugins.limited import LIMIT_S, called
 from leafcuttr.runtime.described import first_line
 from leafcuttr.runtime.frames import package_of
 from leafcuttr.runtime.plugin_parts import Part, PartError, call, log_traceback
@@ -116,16 +116,17 @@ class Hooks:
         self.names: Final = tuple(sorted(caller.name for caller in callers if caller.name in RETURNS))
         """Those that it has."""
 
-    def call(self, name: str, **arguments: object) -> tuple[Any, ...]:
+    def call(self, name: str, *, at_once: bool = False, **arguments: object) -> tuple[Any, ...]:
         """What the hook returned, checked: instances of the class in `RETURNS`. Empty if the plugin has it not.
 
         Raises PluginError, one line, for whatever the hook raises, for what is of another type, and for one that takes
-        too long: it is called on a thread of its own.
+        too long: it is called on a thread of its own, unless it is called `at_once`.
         """
         if name not in self.names:
             return ()
         try:
-            return in_time(partial(self._call, name, arguments), self._limit_s, self._package)
+            attempt = partial(self._call, name, arguments)
+            return called(attempt, self._limit_s, self._package, at_once=at_once)
         except TakesTooLong as error:
             raise PluginError(f"{name} {error}") from None
 
@@ -133,6 +134,8 @@ class Hooks:
         """As `call`, while the event loop goes on."""
         if name not in self.names:
             return ()
+        from leafcuttr.plugins.time_limit import in_time_on_loop
+
         try:
             return await in_time_on_loop(partial(self._call, name, arguments), self._limit_s, self._package)
         except TakesTooLong as error:

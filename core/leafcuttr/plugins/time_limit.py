@@ -17,20 +17,14 @@ from itertools import takewhile
 from types import FrameType
 from typing import Final, Generic, TypeVar
 
-from leafcuttr.errors import PluginError
+from leafcuttr.errors import TakesTooLong
 from leafcuttr.runtime.frames import frame_of, outward, package_in
 
 T = TypeVar("T")
 
-LIMIT_S: Final = 10.0
-"""How long the import of a plugin, and each of its hooks, may take."""
 _IDLE_S: Final = 1.0
 _SIGNALS_S: Final = 0.2
 """A signal that comes just before a wait begins does not end the wait: its handler runs at most this much later."""
-
-
-class TakesTooLong(PluginError):
-    """A call is not over in time. The message says so, and where the call is: `... 10 s: it is at FILE, line N`."""
 
 
 def in_time(call: Callable[[], T], limit_s: float, package: str) -> T:
