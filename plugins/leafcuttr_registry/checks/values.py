@@ -6,16 +6,14 @@ takes too long is found by an alarm, and the ones behind it are decoded. What no
 limits count the processor's time, so that a machine with other work refuses nothing more.
 """
 
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from time import perf_counter, process_time
-from types import FrameType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
 from leafcuttr_registry.checks.turns import Limit, Turns
+from leafcuttr_sdk.processor_limit import ProcessorLimitError, processor_limit
 from leafcuttr_sdk.schemas import DataError, ParsedSchema
 from leafcuttr_sdk.workers import (
     WorkerDeadlineError,
@@ -44,16 +42,6 @@ _MOST_BYTES: Final = 1024 * 1024
 """Of the values that are sent at once."""
 
 
-class _TooLong(BaseException):
-    """Raised by the alarm."""
-
-
-class _Alarm:
-    """Of this process: when it may raise, by the time that `process_time` gives; None while no value is checked."""
-
-    due: float | None = None
-
-
 class Checked(NamedTuple):
     """Why each of the first values is not of the schema, and what that took of the processor."""
 
@@ -65,47 +53,20 @@ def check_values(schema: ParsedSchema, values: Sequence[bytes], each_s: float, s
     """As many as the time is enough for: the first at least."""
     codec = schema.codec()
     began, until = process_time(), perf_counter() + slice_s
-    before = signal.signal(signal.SIGPROF, _ring)
     found: list[str | None] = []
-    try:
-        for value in values:
-            try:
-                with _alarm_after(each_s):
-                    codec.check(value)
-            except DataError as error:
-                found.append(f"is not of its schema: {error}")
-            except _TooLong:
-                found.append(f"takes longer than {each_s:g} s to be checked by its schema")
-            else:
-                found.append(None)
-            if perf_counter() > until:
-                break
-    finally:
-        signal.signal(signal.SIGPROF, before)
+    for value in values:
+        try:
+            with processor_limit(each_s):
+                codec.check(value)
+        except DataError as error:
+            found.append(f"is not of its schema: {error}")
+        except ProcessorLimitError:
+            found.append(f"takes longer than {each_s:g} s to be checked by its schema")
+        else:
+            found.append(None)
+        if perf_counter() > until:
+            break
     return Checked(found, process_time() - began)
-
-
-@contextmanager
-def _alarm_after(seconds: float) -> Iterator[None]:
-    """Raises _TooLong within, and not behind it."""
-    _Alarm.due = process_time() + seconds
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        _Alarm.due = None
-        signal.setitimer(signal.ITIMER_PROF, 0)
-
-
-def _ring(_: int, __: FrameType | None) -> None:
-    if _Alarm.due is None:
-        return
-    left_s = _Alarm.due - process_time()
-    if left_s > 0:
-        # The timer counts whole ticks of the kernel, of which other processes may have had a part.
-        signal.setitimer(signal.ITIMER_PROF, left_s)
-    else:
-        raise _TooLong
 
 
 class ValueChecks:

@@ -66,28 +66,6 @@ def test_it_ends_when_its_time_is_used_up() -> None:
     assert check_values(BUSY, [], 0.5, 60).reasons == []
 
 
-def test_an_alarm_that_comes_late_raises_nothing() -> None:
-    checks._ring(signal.SIGPROF, None)
-
-
-def test_an_alarm_that_comes_early_is_set_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel's timer counts ticks, `process_time` what the process had of them."""
-    clock = [7.0]
-    monkeypatch.setattr(checks, "process_time", lambda: clock[0])
-    before = signal.signal(signal.SIGPROF, signal.SIG_IGN)
-    try:
-        with checks._alarm_after(50.0):
-            clock[0] = 46.5
-            checks._ring(signal.SIGPROF, None)
-            assert signal.getitimer(signal.ITIMER_PROF)[0] == pytest.approx(10.5, abs=0.5)
-            clock[0] = 57.0
-            with pytest.raises(checks._TooLong):
-                checks._ring(signal.SIGPROF, None)
-        assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
-    finally:
-        signal.signal(signal.SIGPROF, before)
-
-
 @pytest.mark.parametrize("slice_s", [-1.0, 60.0])
 def test_all_of_them_however_many_slices_that_takes(
     shop: Shop, slice_s: float, monkeypatch: pytest.MonkeyPatch
