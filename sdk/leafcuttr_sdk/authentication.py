@@ -2,7 +2,8 @@
 
 A plugin brings authenticators (`leafcuttr_register_authenticators`). A service names those it uses in
 `<prefix>.authenticators`, and the ways that it offers its clients in `<prefix>.auth` (`authentication_settings`);
-`Broker.authentication` has the two together.
+`Broker.authentication` has the two together. `lc.sasl.mechanisms` names SASL mechanisms of authenticators that the
+listeners for Kafka's clients offer.
 """
 
 from collections.abc import Awaitable, Callable

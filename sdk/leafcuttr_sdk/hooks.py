@@ -86,8 +86,9 @@ def leafcuttr_register_admin_routes(broker: "Broker") -> "Iterable[AdminRoute]":
 
 
 def leafcuttr_register_authenticators(broker: "Broker") -> "Iterable[AuthenticatorSpec]":
-    """Authenticators that services can name in `<prefix>.authenticators`. Called at the start where the plugin is on,
-    before services are made; instances are made for each service that names one."""
+    """Authenticators that services can name in `<prefix>.authenticators`. `lc.sasl.mechanisms` can name their SASL
+    mechanisms. Called at the start where the plugin is on, before services are made; instances are made for each
+    service that names one, and one for the listeners of Kafka's clients."""
     return ()
 
 

@@ -91,6 +91,7 @@ def test_nothing_else_but_our_own() -> None:
         ("broker", "lc.plugins.required"),
         ("broker", "lc.plugins.strict"),
         ("broker", "lc.records.check"),
+        ("broker", "lc.sasl.mechanisms"),
         ("broker", "lc.tls.reload.interval.ms"),
         ("topic", "lc.filters"),
         ("topic", "lc.filters.dead.letter.topic"),

@@ -96,6 +96,12 @@ def breaks() -> Any:
         (spec(breaks), None, "made: making it raised OSError: no file"),
         (spec(Good, ("digest",)), None, "made: its spec names 'digest' among its ways"),
         (spec(Good, ()), None, "made: its spec names neither ways nor mechanisms"),
+        (spec(Good, mechanisms=("Plain",)), None, "made: its spec names 'Plain' among its mechanisms"),
+        (
+            spec(Good, mechanisms=("A" * 21,)),
+            None,
+            "made: its spec names 'A+' among its mechanisms: up to 20",
+        ),
         (
             spec(Good, mechanisms=("PLAIN",)),
             None,

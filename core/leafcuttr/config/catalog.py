@@ -88,6 +88,7 @@ OF_LISTENERS: Final = (
     "max.connections",
     "max.connection.creation.rate",
     "connections.max.reauth.ms",
+    "lc.sasl.mechanisms",
     "sasl.enabled.mechanisms",
     *(row.name for row in tls_settings.SETTINGS),
     *(row.name for row in oauth_settings.SETTINGS if row.effect is Effect.HONOURED),

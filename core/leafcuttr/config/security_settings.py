@@ -121,6 +121,15 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         ),
     ),
     ConfigKey(
+        "lc.sasl.mechanisms",
+        LIST,
+        (),
+        (
+            "SASL mechanisms of plugins that listeners with SASL offer beside those of sasl.enabled.mechanisms, whose "
+            "default counts without this only."
+        ),
+    ),
+    ConfigKey(
         "principal.builder.class",
         CLASS,
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",

@@ -72,6 +72,10 @@ async def activate(
             for loaded in plugins.enabled:
                 if loaded.name == error.plugin:
                     plugins.fail(loaded, str(error))
+    if any(name.endswith("lc.sasl.mechanisms") for name in core.settings.given_names):
+        from leafcuttr.plugins.sasl_mechanisms import equip_mechanisms
+
+        equip_mechanisms(core)
     core.plugged.schema_formats = {name: format for name, (_, format) in plugins.schema_formats().items()}
     core.plugged.record_filters = chain_maker(core, plugins, views)
     core.chains.equip(tables_of(core, plugins, views))

@@ -71,7 +71,7 @@ def authentication_of(
         takes = (*spec.ways, "sasl") if spec.mechanisms else spec.ways
         if set(takes) & set(ways):
             part = Part(plugin, f"authenticator {name}")
-            made.append(MadeAuthenticator(part, takes, _made(part, spec), spec.mechanisms))
+            made.append(MadeAuthenticator(part, takes, make_authenticator(part, spec), spec.mechanisms))
     for way in ways:
         if way not in ("none", "mtls") and not any(way in each.ways for each in made):
             raise PluginError(
@@ -85,7 +85,8 @@ def authentication_of(
     return ServiceAuthentication(ways, made, plugged.failures)
 
 
-def _made(part: Part, spec: AuthenticatorSpec) -> Authenticator:
+def make_authenticator(part: Part, spec: AuthenticatorSpec) -> Authenticator:
+    """Raises PluginError."""
     try:
         made = call(part, spec.make)
         if not callable(getattr(made, "authenticate", None)):

@@ -144,6 +144,11 @@ async def _services(
         from leafcuttr.plugins.authorization import no_such
 
         raise StartError(no_such(broker))
+    named = any(name.endswith("lc.sasl.mechanisms") for name in broker.settings.given_names)
+    if named and (plugins is None or not plugins.enabled):
+        from leafcuttr.plugins.sasl_mechanisms import equip_mechanisms
+
+        equip_mechanisms(broker)
     if plugins is None:
         broker.chains.equip(Tables())
         return nullcontext()

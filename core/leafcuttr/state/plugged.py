@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from leafcuttr.metrics.added import AddedMetrics
     from leafcuttr.net.live_certificates import LiveCertificates
     from leafcuttr_sdk.admin import AdminRoute, HealthCheck
-    from leafcuttr_sdk.authentication import AuthenticatorSpec
+    from leafcuttr_sdk.authentication import AuthenticationExchange, AuthenticatorSpec
     from leafcuttr_sdk.broker import Broker as SdkBroker
     from leafcuttr_sdk.filters import FilterChain
     from leafcuttr_sdk.schemas import SchemaFormat, SchemaProvider
@@ -193,6 +193,7 @@ class Plugged:
     `connections` the number of theirs that are open. `certificates` has what TLS listeners read from files. `warned`
     are the prefixes of listeners that a warning was given of; `checks`, `routes` and `authenticators` (by name) have
     the name of their plugin beside them, and so has the `schema_provider`; `schema_formats` are there by name.
+    `mechanisms` are those of SASL that `lc.sasl.mechanisms` names, each with what begins an exchange of it.
     `authorizers` are those that there are, with their plugins and the views of these; `log_ins` those of clients of
     plugins (`plugins.log_ins`), from their first use on.
     `record_filters` makes filters outside of topics' chains, by their names, for a topic; any thread.
@@ -216,6 +217,7 @@ class Plugged:
         self.find_holder: Callable[[], LoopHolder | None] | None = None
         self.starting: Callable[[], AbstractContextManager[None]] = nullcontext
         self.authenticators: dict[str, tuple[str, AuthenticatorSpec]] = {}
+        self.mechanisms: Mapping[str, Callable[[], AuthenticationExchange]] = {}
         self.authorizers: list[tuple[str, AuthorizerSpec, SdkBroker]] = []
         self.log_ins: Any = None
         self.schema_formats: Mapping[str, SchemaFormat] = {}

@@ -1,6 +1,7 @@
 """Conformance of authenticators: `leafcuttr_sdk.authentication` says what they promise."""
 
 import inspect
+import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -28,7 +29,7 @@ from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.testing.report import Notes, Report, literally, told
 
 PROMISES: Final = {
-    "made": "it can be made, and its spec names ways that there are",
+    "made": "it can be made, and its spec names ways that there are, and mechanisms by names that SASL has",
     "called": "authenticate is an async method that takes credentials",
     "answers": "it returns Authenticated, Refused or None, and raises nothing, whatever clients send",
     "refuses": "it does not authenticate credentials that are guessed",
@@ -38,6 +39,8 @@ PROMISES: Final = {
 }
 _PATIENCE_S: Final = 0.1
 _AT_ONCE: Final = 8
+_MECHANISM: Final = re.compile(r"[A-Z0-9_-]{1,20}")
+"""RFC 4422, section 3.1."""
 
 
 Answer: TypeAlias = Callable[[bytes | None], bytes]
@@ -68,6 +71,12 @@ async def authenticator_report(
     for way in spec.ways:
         if way not in WAYS[1:4]:
             notes.add("made", f"its spec names {way!r} among its ways: those are {', '.join(WAYS[1:4])}")
+    for mechanism in spec.mechanisms:
+        if not _MECHANISM.fullmatch(mechanism):
+            wrong = (
+                f"its spec names {mechanism!r:.60} among its mechanisms: up to 20 of A to Z, 0 to 9, - and _"
+            )
+            notes.add("made", literally(wrong))
     if not spec.ways and not spec.mechanisms:
         notes.add("made", "its spec names neither ways nor mechanisms: no service can use it")
     try:

@@ -67,6 +67,7 @@ class Login:
         self.state = LoginState.NEW
         self.user: str | None = None
         """Who it is, once that is known."""
+        self.principal_type = "User"
         self.mechanism: str | None = None
         self.by_token = False
         """Whether it has shown a delegation token."""
@@ -120,7 +121,7 @@ class Login:
             self.state = follows
             self.refusal = step.refusal
             return MessageOutcome(ErrorCode.NONE, data=step.answer)
-        if self.user is not None and step.user != self.user:
+        if self.user is not None and (step.principal_type, step.user) != (self.principal_type, self.user):
             return self._refused("Authentication failed: the principal changed with a later log-in")
         if step.still_holds is not None and not step.still_holds():
             return self._refused("Authentication failed: the credentials have changed meanwhile")
@@ -129,6 +130,7 @@ class Login:
     def _succeeded(self, step: LoginStep, user: str) -> MessageOutcome:
         was_in = self.user is not None
         self.state, self.user, self._exchange = LoginState.DONE, user, None
+        self.principal_type = step.principal_type
         self.by_token, self._still_holds = step.by_token, step.still_holds
         lifetime_ms = self._lifetime(step.expires_ms)
         self.expires = None if lifetime_ms is None else self._clock.monotonic() + lifetime_ms / 1000

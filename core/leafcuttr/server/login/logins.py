@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from leafcuttr.config.catalog import LISTENER_PREFIX
-from leafcuttr.config.settings import Settings
+from leafcuttr.config.settings import Settings, Source
 from leafcuttr.errors import StartError
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.server.admission import Admission, is_late
@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 LOGIN_S: Final = 10.0
 """How long one may take, from the first byte to the last."""
 OAUTHBEARER: Final = "OAUTHBEARER"
+PLUGGED: Final = "lc.sasl.mechanisms"
+"""The setting that names the mechanisms of plugins."""
 OFFERED: Final = (OAUTHBEARER, "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
@@ -58,6 +60,11 @@ class Logins(Admission):
             from leafcuttr.server.login.oauthbearer import OAuthBearerServer
 
             return partial(OAuthBearerServer, self._token_checker(listener))
+        if mechanism not in OFFERED:
+            from leafcuttr.server.login.plugged import PluggedServer
+
+            begin = broker.plugged.mechanisms[mechanism]
+            return lambda: PluggedServer(mechanism, begin())
         from leafcuttr.server.login.scram import ScramServer
         from leafcuttr.state.security.credentials import BY_NAME
 
@@ -105,7 +112,8 @@ class Logins(Admission):
                 self.failed[listener] += 1
                 logger.debug("the connection from %s on %s ended in its log-in", peer, listener)
             else:
-                context.client = context.client._replace(principal=Principal("User", login.user or ""))
+                principal = Principal(login.principal_type, login.user or "")
+                context.client = context.client._replace(principal=principal)
                 return left
         if is_late(scope):
             self.refuse(listener, peer, f"no log-in within {LOGIN_S:g} seconds", of=host)
@@ -113,17 +121,33 @@ class Logins(Admission):
 
 
 def mechanisms_of(settings: Settings, listener: str) -> tuple[str, ...]:
-    """What a listener offers. Raises StartError, with one line, for what is not here."""
-    own = f"{LISTENER_PREFIX}{listener.lower()}.sasl.enabled.mechanisms"
-    found = settings.values.get(own)
-    name = "sasl.enabled.mechanisms" if found is None else own
-    found = settings.values["sasl.enabled.mechanisms"] if found is None else found
-    names = tuple(dict.fromkeys(each.upper() for each in found)) if isinstance(found, tuple) else ()
+    """What a listener offers: of Kafka's, then those of plugins. Raises StartError, with one line, for what is not
+    here; whether a plugin brings what `lc.sasl.mechanisms` names is checked once there are plugins."""
+    plugged_name, plugged = _named(settings, listener, PLUGGED)
+    name, found = _named(settings, listener, "sasl.enabled.mechanisms")
+    if plugged and settings.source(name) is Source.DEFAULT_CONFIG:
+        found = ()
+    names = tuple(dict.fromkeys(each.upper() for each in found))
     wrong = [each for each in names if each not in OFFERED]
-    if wrong or not names:
+    if wrong or not (names or plugged):
         what = f"{wrong[0]} is not offered" if wrong else "no mechanism is named"
-        raise StartError(f"{name}={','.join(names)}: {what}; allowed are {', '.join(OFFERED)}")
-    return names
+        allowed = f"allowed are {', '.join(OFFERED)}; {PLUGGED} names those of plugins"
+        raise StartError(f"{name}={','.join(names)}: {what}; {allowed}")
+    for each in plugged:
+        if each in OFFERED:
+            raise StartError(
+                f"{plugged_name}={','.join(plugged)}: {each} is the broker's own: sasl.enabled.mechanisms offers it"
+            )
+    return names + plugged
+
+
+def _named(settings: Settings, listener: str, setting: str) -> tuple[str, tuple[str, ...]]:
+    """The name under which a list is given to a listener, its own or the common one, and what is in it."""
+    own = f"{LISTENER_PREFIX}{listener.lower()}.{setting}"
+    found = settings.values.get(own)
+    name = setting if found is None else own
+    found = settings.values[setting] if found is None else found
+    return name, tuple(dict.fromkeys(found)) if isinstance(found, tuple) else ()
 
 
 def max_reauth_ms(settings: Settings, listener: str, mechanism: str) -> int:

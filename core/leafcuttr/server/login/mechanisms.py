@@ -25,6 +25,8 @@ class LoginStep(NamedTuple):
     """Whether what the client has shown is as it was: its password, its token. None: it cannot change."""
     by_token: bool = False
     """It was a delegation token (KIP-48)."""
+    principal_type: str = "User"
+    """Of the principal whose name `user` is."""
     refusal: str | None = None
     """The log-in is going to fail, for this reason: for the log, in case the client does not wait for its end."""
 

@@ -12,6 +12,8 @@ from leafcuttr.state.security.acl import EVERYBODY, Acl, AclOperation, AclPermis
 
 _ANONYMOUS: Final = "User:ANONYMOUS"
 _OURS: Final = "broker"
+_OF_USERS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+"""The mechanisms whose users are stored, or named in the settings."""
 _SUPER_USERS: Final = "super.users"
 _ADD: Final = "the user who is to log in by this name: leafcuttr users create NAME"
 
@@ -74,7 +76,7 @@ def _without_authorizer(site: Site, acls: Sequence[Acl], supers: Sequence[str]) 
 def _clients(site: Site, users: Iterable[str]) -> _Clients:
     from leafcuttr.net.listener_tls import tls_files
     from leafcuttr.net.tls_files import TlsError
-    from leafcuttr.server.login.logins import OAUTHBEARER, mechanisms_of
+    from leafcuttr.server.login.logins import mechanisms_of
     from leafcuttr.state.security.named_users import named_users
 
     settings, names, others, anonymous = site.settings, set[str](), False, False
@@ -83,7 +85,7 @@ def _clients(site: Site, users: Iterable[str]) -> _Clients:
             for mechanism in mechanisms_of(settings, listener.name):
                 named = named_users(settings, listener.name) if mechanism == "PLAIN" else None
                 names |= set(users if named is None else named)
-                others |= mechanism == OAUTHBEARER
+                others |= mechanism not in _OF_USERS
             continue
         anonymous = True
         if listener.protocol == "SSL":
