@@ -7,14 +7,26 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 import trio
 
 import leafcuttr
 from leafcuttr.plugins.facade.opening import make_broker_view
-from leafcuttr_sdk import Broker, Plugin, TopicPartition, WorkerDeadlineError, WorkerTransferError
+from leafcuttr_sdk import (
+    Broker,
+    Plugin,
+    ProduceValidatorSpec,
+    Record,
+    RecordFilterSpec,
+    TopicPartition,
+    WorkerDeadlineError,
+    WorkerTransferError,
+)
 from plugins.worker_processes.conftest import MB, is_gone
 from support import worker_functions as functions
 from support.broker_process import running_broker
@@ -26,6 +38,8 @@ from support.waiting import eventually, until
 _PLUGIN = """
 import os, re, time
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 from leafcuttr_sdk import Plugin, ServiceSpec
 
 PLUGIN = Plugin(name="busy", api_version=1, summary="Has two worker processes that do not end")
@@ -167,3 +181,35 @@ async def test_without_a_broker_that_runs(tmp_path: Path) -> None:
         view = make_broker_view(start(), Plugin("sample", 1, "one for tests"))
         with pytest.raises(RuntimeError, match="worker processes are there while the broker runs"):
             await view.run_in_worker(functions.pid, deadline_s=60, memory_bytes=MB)
+
+
+async def test_no_filter_and_no_validator_is_moved_into_one(settings: dict[str, str | int]) -> None:
+    """However long they take: what they keep for themselves is in the broker's process."""
+    seen: dict[str, set[int]] = {"filter": set(), "validator": set()}
+
+    def take(name: str) -> None:
+        seen[name].add(os.getpid())
+        time.sleep(0.01)  # for each record: far above what a turn of the loop may take
+
+    class Slow:
+        def filter(self, record: Record) -> Record:
+            take("filter")
+            return record
+
+        def validate(self, record: Record) -> None:
+            take("validator")
+
+    slow = Slow()
+    module: Any = ModuleType("slow_plugin")
+    module.PLUGIN = Plugin(name="slow", api_version=1, summary="Takes its time")
+    module.leafcuttr_register_record_filters = lambda: [RecordFilterSpec("slow", "slow", lambda _: slow)]
+    module.leafcuttr_register_produce_validators = lambda: [
+        ProduceValidatorSpec("slow", "slow", lambda _: slow)
+    ]
+    async with leafcuttr.open_broker(settings, plugins=[module]) as broker:
+        await broker.topics.create("t", configs={"lc.filters": "slow", "lc.validators": "slow"})
+        for _ in range(5):
+            await broker.produce_batch("t", [Record(b"v")] * 20)
+        assert len((await broker.fetch({TopicPartition("t", 0): 0})).records) == 100
+        assert broker._core.plugged.workers is None
+    assert seen == {"filter": {os.getpid()}, "validator": {os.getpid()}}
