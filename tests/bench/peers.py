@@ -114,9 +114,8 @@ class Kafka(Peer):
     """Apache Kafka from Maven Central, by `kafka_peer.py`."""
 
     def start(self, *settings: str) -> None:
-        if settings:
-            raise ValueError("the Kafka peer takes no settings")
         command = [sys.executable, str(HERE / "kafka_peer.py"), "start", str(self.directory), str(self.port)]
+        command += [*self.settings, *settings]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         about = json.loads(done.stdout)
         self.pid, self.version = about["pid"], about["version"]
