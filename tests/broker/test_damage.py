@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.batch import parse
 from support import librdkafka
 from support.broker_process import clean_environ, running_broker
+from support.forked_start import run_leafcuttr
 from support.logs import NOW, batch
 from support.wire_client import WireClient
 
@@ -31,13 +30,7 @@ def fill(client: WireClient, topic: str, batches: int, *, size: int = 300_000) -
 
 def verify(data: Path) -> None:
     """`leafcuttr verify` finds nothing."""
-    done = subprocess.run(
-        [sys.executable, "-m", "leafcuttr", "verify", str(data)],
-        capture_output=True,
-        text=True,
-        env=clean_environ(),
-        check=False,
-    )
+    done = run_leafcuttr(("verify", str(data)), environ=clean_environ())
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -10,7 +10,6 @@ import io
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from support import jars
 from support.broker_process import clean_environ, running_broker
 from support.commands import Ran
 from support.data_directories import KAFKA_FILES, broker_on
+from support.forked_start import run_leafcuttr
 from support.real_kafka import real_kafka
 from support.waiting import until
 
@@ -103,16 +103,11 @@ def run_process(own_address: str) -> Run:
     """The same in a process of its own, as a user runs it."""
 
     def run(*words: str, stdin: bytes = b"", at: str = own_address, timeout: float = 120) -> Ran:
-        done = subprocess.run(
-            [sys.executable, "-m", "leafcuttr", *words],
-            input=stdin,
-            capture_output=True,
-            timeout=timeout,
-            env=clean_environ({"LEAFCUTTR_BOOTSTRAP_SERVER": at}),
+        done = run_leafcuttr(
+            words, stdin=stdin, seconds=timeout, environ=clean_environ({"LEAFCUTTR_BOOTSTRAP_SERVER": at})
         )
-        err = done.stderr.decode()
-        assert "Traceback" not in err, err
-        return Ran(done.returncode, done.stdout.decode(), err)
+        assert "Traceback" not in done.stderr, done.stderr
+        return Ran(done.returncode, done.stdout, done.stderr)
 
     return run
 

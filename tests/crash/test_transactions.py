@@ -36,6 +36,7 @@ from crash.txn_plan import COMMITTED, INPUT, PARTITIONS, Journal, plan
 from crash.workload import KEEP_COORDINATORS
 from support import librdkafka
 from support.broker_process import BrokerProcess, clean_environ, start_broker
+from support.forked_start import run_leafcuttr
 from support.waiting import free_port, until
 
 INTERNAL = 2  # partitions of each internal topic
@@ -369,11 +370,8 @@ class Run:
         self._unused.wait(self.chance.uniform(0.0, most))
 
     def verify(self) -> None:
-        done = subprocess.run(
-            [sys.executable, "-m", "leafcuttr", "verify", str(self.folder / "data")],
-            capture_output=True,
-            text=True,
-            check=False,
+        done = run_leafcuttr(
+            ("verify", str(self.folder / "data")), environ=clean_environ(), seconds=PATIENCE_S
         )
         assert done.returncode == 0, f"verify: {done.stdout[-3000:]}{done.stderr[-2000:]}"
 

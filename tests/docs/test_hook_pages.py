@@ -7,8 +7,6 @@ import inspect
 import json
 import re
 import socket
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -32,6 +30,7 @@ from leafcuttr_sdk.testing import (
 from support import librdkafka
 from support.broker_process import BrokerProcess, clean_environ, running_broker
 from support.commands import Ran
+from support.forked_start import run_leafcuttr
 from support.waiting import until
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -111,13 +110,8 @@ def ask(broker: BrokerProcess, path: str) -> str:
 
 
 def leafcuttr(folder: Path, *words: str, text: str = "") -> Ran:
-    done = subprocess.run(
-        [sys.executable, "-m", "leafcuttr", *words],
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=clean_environ({"KAFKA_LC_PLUGINS_PATH": str(folder)}),
+    done = run_leafcuttr(
+        words, stdin=text.encode(), environ=clean_environ({"KAFKA_LC_PLUGINS_PATH": str(folder)})
     )
     return Ran(done.returncode, done.stdout, done.stderr)
 

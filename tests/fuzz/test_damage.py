@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import trio
 
 from leafcuttr.errors import ErrorCode
 from support.broker_process import BrokerProcess, running_broker
+from support.forked_start import run_leafcuttr
 from support.logs import batch
 from support.peer import Peer, fetch_request, metadata_request, produce_request, serves
 
@@ -82,9 +81,7 @@ def test_damaged_files(tmp_path: Path, request: pytest.FixtureRequest) -> None:
             path for path in broker.data.iterdir() if "checkpoint" in path.name or "partitions" in path.name
         ]
         done = [damage(rng, rng.choice(files)) for _ in range(rng.randint(1, 3))]
-        verified = subprocess.run(
-            [sys.executable, "-m", "leafcuttr", "verify", str(broker.data)], capture_output=True, text=True
-        )
+        verified = run_leafcuttr(("verify", str(broker.data)))
         assert "Traceback" not in verified.stderr, (done, verified.stderr)
         try:
             ended = serve(tmp_path)

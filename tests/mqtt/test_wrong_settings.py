@@ -4,8 +4,6 @@ where it came from and what is allowed."""
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from leafcuttr.plugins.catalogue import examine_all
 from leafcuttr_mqtt import leafcuttr_register_settings
 from leafcuttr_sdk.settings import Setting, Type
 from support.broker_process import clean_environ
+from support.forked_start import run_leafcuttr
 
 ON = "lc.mqtt.broker.enable"
 SETTINGS = {each.name: each for each in leafcuttr_register_settings()}
@@ -229,13 +228,8 @@ def served(data: Path, *settings: str) -> list[str]:
         f"{ON}=true",
         *settings,
     ]
-    done = subprocess.run(
-        [sys.executable, "-m", "leafcuttr", "serve", *(word for each in words for word in ("-o", each))],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env=clean_environ(),
+    done = run_leafcuttr(
+        ("serve", *(word for each in words for word in ("-o", each))), environ=clean_environ()
     )
     assert done.returncode == 1, done.stdout
     return [line for line in done.stderr.splitlines() if "INFO" not in line]

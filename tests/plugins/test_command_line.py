@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 
 from support.broker_process import clean_environ
 from support.commands import Ran
+from support.forked_start import run_leafcuttr
 from support.plugin_folders import SOUND, install
 
 LACKS = (
@@ -86,14 +85,9 @@ class Rot:
 
 def leafcuttr(site: Path, *words: str, environ: Mapping[str, str] | None = None, text: str = "") -> Ran:
     path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = subprocess.run(
-        [sys.executable, "-B", "-m", "leafcuttr", *words],
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=site,
-        env=clean_environ({"PYTHONPATH": path, "COLUMNS": "200", **(environ or {})}),
+    own = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"}
+    done = run_leafcuttr(
+        words, stdin=text.encode(), cwd=site, environ=clean_environ({**own, **(environ or {})})
     )
     return Ran(done.returncode, done.stdout, done.stderr)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ import leafcuttr_sdk
 from leafcuttr.plugins import registration
 from leafcuttr_sdk import hooks
 from support.broker_process import clean_environ, running_broker
+from support.forked_start import run_leafcuttr
 
 
 def test_every_hook_of_the_sdk_is_called_and_no_other() -> None:
@@ -63,8 +62,7 @@ def test_each_hook_is_called_once_where_its_page_says(tmp_path: Path) -> None:
     ):
         calls.unlink()
         environ = clean_environ({"KAFKA_LC_PLUGINS_PATH": str(tmp_path)})
-        command = [sys.executable, "-m", "leafcuttr", *words]
-        subprocess.run(command, env=environ, check=True, capture_output=True, timeout=120)
+        assert run_leafcuttr(words, environ=environ).returncode == 0
         called = calls.read_text().split()
         assert [name for name in called if name in on_the_command_line] == [expected]
 

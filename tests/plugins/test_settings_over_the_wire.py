@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -32,6 +31,7 @@ from leafcuttr.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from support.acme import SOURCE
+from support.forked_start import run_leafcuttr
 from support.plugin_folders import install
 from support.wire_client import WireClient
 
@@ -401,13 +401,9 @@ def test_our_commands_say_that_a_secret_is_hidden(run: Run) -> None:
     with run() as client:
         assert create(client, "t", token=SECRET).error_code == 0
         for words in ("topics describe t", "configs describe topic t"):
-            done = subprocess.run(
-                [sys.executable, "-m", "leafcuttr", *words.split(), "-b", client.broker.bootstrap_servers],  # type: ignore[attr-defined]
-                capture_output=True,
-                text=True,
-                timeout=120,
-                check=True,
-            )
+            address = client.broker.bootstrap_servers  # type: ignore[attr-defined]
+            done = run_leafcuttr((*words.split(), "-b", address))
+            assert done.returncode == 0
             assert f"{P}token" in done.stdout and "(hidden)" in done.stdout
             assert SECRET not in done.stdout + done.stderr
 

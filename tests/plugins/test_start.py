@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +13,7 @@ import pytest
 
 from support.broker_process import clean_environ, running_broker
 from support.commands import Ran
+from support.forked_start import run_leafcuttr
 from support.librdkafka import read, send
 from support.plugin_folders import SOUND, install
 
@@ -40,13 +39,10 @@ def environ(site: Path) -> dict[str, str]:
 def refused(site: Path, settings: Mapping[str, str]) -> Ran:
     """A start that ends by itself."""
     words = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
-    done = subprocess.run(
-        [sys.executable, "-m", "leafcuttr", "serve", "-o", "listeners=PLAINTEXT://127.0.0.1:0", *words],
-        capture_output=True,
-        text=True,
-        timeout=120,
+    done = run_leafcuttr(
+        ("serve", "-o", "listeners=PLAINTEXT://127.0.0.1:0", *words),
         cwd=site,
-        env=clean_environ(environ(site)),
+        environ=clean_environ(environ(site)),
     )
     return Ran(done.returncode, done.stdout, done.stderr)
 

@@ -6,8 +6,6 @@ that is acknowledged is lost. What a single part does is tested where the part i
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from confluent_kafka import Producer
 
 from support import librdkafka
 from support.broker_process import BrokerProcess, running_broker
+from support.forked_start import run_leafcuttr
 from support.logs import batch
 from support.waiting import until
 from support.wall_clock import WallClock
@@ -125,7 +124,5 @@ def test_an_hour_forward_and_an_hour_back(tmp_path: Path) -> None:
     clock.ahead(0)
     with running_broker(home, SETTINGS, environ=clock.environ) as broker:
         assert_all_there(broker, counts)
-    checked = subprocess.run(
-        [sys.executable, "-m", "leafcuttr", "verify", str(broker.data)], capture_output=True, text=True
-    )
+    checked = run_leafcuttr(("verify", str(broker.data)))
     assert checked.returncode == 0, checked.stdout + checked.stderr

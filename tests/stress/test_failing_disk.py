@@ -6,8 +6,6 @@ tests/log/files/test_failed_sync.py and tests/log/append/test_commit.py.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.batch import ATTRIBUTES_AT, parse
 from support import librdkafka
 from support.broker_process import BrokerProcess, start_broker
+from support.forked_start import run_leafcuttr
 from support.logs import batch
 from support.loop_disk import LoopDisk, loop_disk
 from support.wire_client import WireClient
@@ -74,9 +73,7 @@ def refused(client: WireClient, topic: str) -> int:
 
 
 def assert_sound(directory: Path) -> None:
-    checked = subprocess.run(
-        [sys.executable, "-m", "leafcuttr", "verify", str(directory)], capture_output=True, text=True
-    )
+    checked = run_leafcuttr(("verify", str(directory)))
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 

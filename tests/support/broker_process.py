@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from support.forked_start import start_leafcuttr
 from support.waiting import free_port, until
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -81,18 +82,20 @@ def start_broker(
     options: tuple[str, ...] = (),
     seconds: float = 120.0,
     before: tuple[str, ...] = (),
-    program: tuple[str, ...] = (sys.executable, "-m", "leafcuttr"),
+    program: tuple[str, ...] = (),
+    fresh: bool = False,
 ) -> BrokerProcess:
     """Start a broker with its data in `folder`/data and wait until it is ready.
 
     With a `config` file that file says where it listens and where its data is. `options` are more words of the
-    command line, `before` a program that becomes the broker, `program` the broker of another installation. Raises
+    command line, `before` a program that becomes the broker, `program` the broker of another installation. It is forked
+    from a process that has imported what a start uses; `fresh`: a new interpreter (`forked_start`). Raises
     RuntimeError with its own words if it ends before it is ready.
     """
     folder.mkdir(parents=True, exist_ok=True)
     ready, log = folder / "ready.json", folder / "broker.log"
     ready.unlink(missing_ok=True)
-    command = [*before, *program, "serve", "--ready-file", str(ready), *options]
+    words = ["serve", "--ready-file", str(ready), *options]
     own = {
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "log.dirs": str(folder / "data"),
@@ -100,13 +103,29 @@ def start_broker(
     }
     if config is not None:
         own = {}
-        command += ["--config", str(config)]
-    command += [
+        words += ["--config", str(config)]
+    words += [
         word for name, value in {**own, **(settings or {})}.items() for word in ("-o", f"{name}={value}")
     ]
     with log.open("ab") as out:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=folder, env=clean_environ(environ)
+        process = (
+            subprocess.Popen(
+                [*before, *(program or (sys.executable, "-m", "leafcuttr")), *words],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                cwd=folder,
+                env=clean_environ(environ),
+            )
+            if before or program
+            else start_leafcuttr(
+                words,
+                cwd=folder,
+                environ=clean_environ(environ),
+                stdout=out.fileno(),
+                stderr=out.fileno(),
+                fresh=fresh,
+            )
         )
 
     def is_ready() -> bool:
@@ -135,14 +154,22 @@ def running_broker(
     environ: Mapping[str, str] | None = None,
     options: tuple[str, ...] = (),
     before: tuple[str, ...] = (),
-    program: tuple[str, ...] = (sys.executable, "-m", "leafcuttr"),
+    program: tuple[str, ...] = (),
+    fresh: bool = False,
 ) -> Iterator[BrokerProcess]:
     """`start_broker` and a clean stop at the end, whose exit status must be 0.
 
     A broker that the test itself has stopped is left alone; one that ended by itself fails the test.
     """
     broker = start_broker(
-        folder, settings, config=config, environ=environ, options=options, before=before, program=program
+        folder,
+        settings,
+        config=config,
+        environ=environ,
+        options=options,
+        before=before,
+        program=program,
+        fresh=fresh,
     )
     try:
         yield broker

@@ -28,6 +28,7 @@ from leafcuttr.cli.doctor.local.site import Site
 from leafcuttr.config.listeners import host_name
 from support import librdkafka
 from support.broker_process import clean_environ, running_broker
+from support.forked_start import run_leafcuttr
 from support.lesser_disk import lesser_disk
 from support.listening import closed_port
 from support.loop_disk import loop_disk
@@ -341,12 +342,17 @@ def doctor(
 ) -> list[dict[str, str]]:
     """The findings of the command in a process of its own, which may open `files` files."""
     limit = None if files is None else (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)))
-    done = subprocess.run(
-        [sys.executable, "-m", "leafcuttr", "doctor", "--json", *words],
-        capture_output=True,
-        text=True,
-        env=clean_environ(environ),
-        preexec_fn=limit,
+    given = ("doctor", "--json", *words)
+    done = (
+        run_leafcuttr(given, environ=clean_environ(environ))
+        if limit is None
+        else subprocess.run(
+            [sys.executable, "-m", "leafcuttr", *given],
+            capture_output=True,
+            text=True,
+            env=clean_environ(environ),
+            preexec_fn=limit,
+        )
     )
     assert "Traceback" not in done.stderr, done.stderr
     told = json.loads(done.stdout)

@@ -31,6 +31,7 @@ from leafcuttr.cli.doctor.remote.remote_broker import RemoteBroker
 from leafcuttr.cli.reference import walk
 from support import librdkafka
 from support.broker_process import BrokerProcess, clean_environ, running_broker
+from support.forked_start import run_leafcuttr
 from support.listening import closed_port, http_server, listening, relay, speaks_only
 from support.loop_disk import loop_disk
 from support.namespace import run_behind
@@ -455,12 +456,7 @@ def test_clocks_that_differ(tmp_path: Path, ahead: int, severity: str) -> None:
 
 
 def doctor(*words: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "leafcuttr", "doctor", *words],
-        capture_output=True,
-        text=True,
-        env=clean_environ(),
-    )
+    done = run_leafcuttr(("doctor", *words), environ=clean_environ())
     assert "Traceback" not in done.stderr, done.stderr
     return done
 

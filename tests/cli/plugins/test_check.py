@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from leafcuttr.cli.root import cli
+from support.forked_start import run_leafcuttr
 from support.plugin_folders import install
 
 SAMPLE = Path(__file__).parents[2] / "sample_plugin"
@@ -154,13 +154,7 @@ def test_json(tmp_path: Path) -> None:
 def test_a_project_that_is_not_installed(tmp_path: Path, given: tuple[str, ...]) -> None:
     """In a process of its own, because its packages are imported; also with what is off by default."""
     options = [word for each in given for word in ("-o", f"lc.plugin.greenhouse.{each}")]
-    done = subprocess.run(
-        [sys.executable, "-m", "leafcuttr", "plugins", "check", str(SAMPLE), *options],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        cwd=tmp_path,
-    )
+    done = run_leafcuttr(("plugins", "check", str(SAMPLE), *options), seconds=240, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert "record format reading: ok" in done.stdout
     assert "command greenhouse: ok" in done.stdout

@@ -16,6 +16,7 @@ from urllib.request import urlopen
 import pytest
 
 from support.broker_process import clean_environ, running_broker, start_broker
+from support.forked_start import run_leafcuttr
 from support.waiting import free_port
 
 PORT_0 = ("-o", "listeners=PLAINTEXT://127.0.0.1:0")
@@ -23,13 +24,17 @@ PORT_0 = ("-o", "listeners=PLAINTEXT://127.0.0.1:0")
 
 def refused(folder: Path, *words: str, before: tuple[str, ...] = (), **environ: str) -> tuple[int, str]:
     """Exit status and standard error of a `serve` that must not start."""
-    done = subprocess.run(
-        [*before, sys.executable, "-m", "leafcuttr", "serve", *words],
-        cwd=folder,
-        env=clean_environ(environ),
-        capture_output=True,
-        text=True,
-        timeout=120,
+    done = (
+        subprocess.run(
+            [*before, sys.executable, "-m", "leafcuttr", "serve", *words],
+            cwd=folder,
+            env=clean_environ(environ),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        if before
+        else run_leafcuttr(("serve", *words), cwd=folder, environ=clean_environ(environ))
     )
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
@@ -44,7 +49,7 @@ def one_line(text: str) -> str:
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_with_status_0(tmp_path: Path, how: signal.Signals) -> None:
-    broker = start_broker(tmp_path)
+    broker = start_broker(tmp_path, fresh=True)
     assert (tmp_path / "ready.json").exists()
     assert broker.stop(how) == 0
     assert not (tmp_path / "ready.json").exists()
@@ -59,7 +64,7 @@ def test_signals_while_it_stops_change_nothing(tmp_path: Path) -> None:
 
 
 def test_the_ready_line_and_the_ready_file(tmp_path: Path) -> None:
-    with running_broker(tmp_path) as broker:
+    with running_broker(tmp_path, fresh=True) as broker:
         about = json.loads((tmp_path / "ready.json").read_text())
         assert about["pid"] == broker.process.pid
         assert about["data"] == str(broker.data.resolve())
@@ -71,7 +76,7 @@ def test_the_ready_line_and_the_ready_file(tmp_path: Path) -> None:
 
 def test_a_start_does_not_look_for_garbage_among_all_that_stays(tmp_path: Path) -> None:
     """It took 20 ms of 250. With Python's own threshold there are hundreds of small collections."""
-    with running_broker(tmp_path):
+    with running_broker(tmp_path, fresh=True):
         about = json.loads((tmp_path / "ready.json").read_text())
         with urlopen(f"http://{about['metrics']}/metrics") as answer:
             text = answer.read().decode()

@@ -4,7 +4,6 @@ validator at a producer."""
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from leafcuttr.wire.records import Record as Stored
 from leafcuttr.wire.records import encode_batch
 from support import jars, librdkafka
 from support.broker_process import running_broker
+from support.forked_start import run_leafcuttr
 from support.wire_client import WireClient
 
 NOW = 1_700_000_000_000
@@ -63,8 +63,7 @@ def test_java_reads_over_gaps_and_takes_the_files_for_sound(tmp_path: Path, plug
     assert not [line for line in output.splitlines() if any(word in line.lower() for word in COMPLAINTS)]
     assert dumped.stdout.count("isvalid: true") == len(rows)
     assert dumped.stdout.count("| offset: ") == len(kept)
-    verify = [sys.executable, "-m", "leafcuttr", "verify", str(broker.data)]
-    verified = subprocess.run(verify, capture_output=True, text=True, timeout=240, check=False)
+    verified = run_leafcuttr(("verify", str(broker.data)), seconds=240)
     assert verified.returncode == 0, verified
     # And a start that has to read it all again.
     for path in (*broker.data.glob("*checkpoint*"), *broker.data.glob("t-0/*.index")):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from leafcuttr.wire.records import Record as Stored
 from leafcuttr.wire.records import encode_batch
 from support import librdkafka
 from support.broker_process import BrokerProcess, running_broker
+from support.forked_start import run_leafcuttr
 from support.wire_client import WireClient
 
 NOW = 1_700_000_000_000
@@ -134,12 +134,7 @@ def test_one_that_needs_less_for_its_topic_gets_that(tmp_path: Path, folder: Pat
 
 def test_the_command_line_shows_what_each_needs(folder: Path) -> None:
     def leafcuttr(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "leafcuttr", "plugins", *words, "-o", f"lc.plugins.path={folder}"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return run_leafcuttr(("plugins", *words, "-o", f"lc.plugins.path={folder}"))
 
     described = json.loads(leafcuttr("describe", "schemas", "--json").stdout)
     needs = {one["name"]: one["needs"] for one in described["produce_validators"]}
