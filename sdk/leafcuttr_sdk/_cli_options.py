@@ -44,9 +44,11 @@ def properties(name: str, **more: Any) -> Callable[[F], F]:
     )
 
 
-def client_config(name: str, **more: Any) -> Callable[[F], F]:
+def client_config(name: str, *, as_in_kafka: bool = True, **more: Any) -> Callable[[F], F]:
+    """Also by the name that Kafka's tools have, but for commands that have an option of this name."""
     return click.option(
         "--client-config",
+        *(("--command-config",) if as_in_kafka else ()),
         "-F",
         name,
         type=click.Path(exists=True, dir_okay=False, path_type=Path),

@@ -243,28 +243,33 @@ def test_tls_by_javas_names() -> None:
     assert given.key == Pem("ssl.keystore.key", "K", False)
 
 
-@pytest.mark.parametrize(
-    ("store", "kind", "how"),
-    [
-        (
-            "ssl.truststore",
-            "JKS",
-            "keytool -importkeystore -srckeystore /x -destkeystore /x.p12 -deststoretype PKCS12, then "
-            "openssl pkcs12 -in /x.p12 -out /x.pem -nokeys; ssl.truststore.type=PEM",
-        ),
-        ("ssl.truststore", "PKCS12", "openssl pkcs12 -in /x -out /x.pem -nokeys; ssl.truststore.type=PEM"),
-        (
-            "ssl.keystore",
-            "jks",
-            "keytool -importkeystore -srckeystore /x -destkeystore /x.p12 -deststoretype PKCS12, then "
-            "openssl pkcs12 -in /x.p12 -out /x.pem; ssl.keystore.type=PEM",
-        ),
-    ],
-)
-def test_stores_of_java_are_refused_with_what_converts_them(store: str, kind: str, how: str) -> None:
-    given = {"security.protocol": "SSL", f"{store}.type": kind, f"{store}.location": "/x"}
+@pytest.mark.parametrize("kind", ["JKS", "jks", "PKCS12", "PEM"])
+def test_stores_of_java(kind: str) -> None:
+    """What they are their content says."""
+    found = tls(
+        ssl_truststore_location="/t",
+        ssl_truststore_password=f" {SECRET} ",
+        ssl_truststore_type=kind,
+        ssl_keystore_location="/k",
+        ssl_keystore_password="other ",
+        ssl_keystore_type=kind,
+    )
+    assert (found.trusted, found.truststore_password) == (
+        Pem("ssl.truststore.location", "/t", True),
+        f" {SECRET} ",
+    )
+    assert (found.certificate, found.keystore_password) == (
+        Pem("ssl.keystore.location", "/k", True),
+        "other ",
+    )
+    assert SECRET not in repr(found)
+
+
+@pytest.mark.parametrize("store", ["ssl.truststore", "ssl.keystore"])
+def test_stores_of_other_kinds(store: str) -> None:
+    given = {"security.protocol": "SSL", f"{store}.type": "bcfks", f"{store}.location": "/x"}
     why = refused(**{name.replace(".", "_"): value for name, value in given.items()})
-    assert why == f"{store}.location=/x is {kind.upper()}, and is to be converted to PEM ({how})"
+    assert why == f"{store}.type=BCFKS: expected one of JKS, PKCS12, PEM"
 
 
 def test_checks_of_certificates_can_be_switched_off() -> None:

@@ -20,6 +20,8 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from leafcuttr.client.errors import ClientSettingError, ConnectionLost, NotKafka, TlsRefused
 from leafcuttr.client.settings import ClientTls, Pem
 from leafcuttr.client.tls import TlsContexts, make_context, words
+from leafcuttr.net.tls import server_context
+from leafcuttr.net.tls_files import TlsFiles
 
 SECRET = "open sesame"
 
@@ -202,7 +204,9 @@ def test_keys_that_do_not_fit(ca: trustme.CA, trusted: Pem, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("data", "line"),
     [
-        (b"\xfe\xed\xfe\xed\0\0\0\2", "is JKS, and is to be converted to PEM (keytool -importkeystore"),
+        (b"\xfe\xed\xfe\xed\0\0\0\2", "it is a JKS keystore that cannot be read"),
+        (b"\xce\xce\xce\xce\0\0\0\2", "it is a JCEKS keystore; keytool -importkeystore"),
+        (b"\x30\x82\0\0", "it is a PKCS#12 keystore; ssl.truststore.password is not given, or it cannot"),
         (b"words", "there is no PEM in it"),
         (b"", "there is no PEM in it"),
         (
@@ -236,9 +240,13 @@ def test_files_that_are_not_there_or_are_of_another_kind(ca: trustme.CA, tmp_pat
     )
     pem = file("ssl.keystore.location", tmp_path / "own.p12", store)
     assert why(ClientTls(verifies=False, certificate=pem)) == (
-        f"ssl.keystore.location={pem.text} is PKCS12, and is to be converted to PEM "
-        f"(openssl pkcs12 -in {pem.text} -out {pem.text}.pem; ssl.keystore.type=PEM)"
+        f"{pem}: it is a PKCS#12 keystore, and ssl.keystore.password is not given"
     )
+    # Of these settings librdkafka takes PEM only.
+    for setting in ("ssl.certificate.location", "ssl.ca.location"):
+        other = Pem(setting, pem.text, True)
+        tls = ClientTls(trusted=other) if "ca" in setting else ClientTls(verifies=False, certificate=other)
+        assert why(tls) == f"{other}: there is no PEM in it"
     text = Pem("ssl.ca.pem", "nothing", False)
     assert why(ClientTls(trusted=text)) == "ssl.ca.pem: there is no PEM in it"
 
@@ -366,3 +374,100 @@ def test_what_an_error_of_the_handshake_means(said: bytes, kind: type[Exception]
     made = words("hub", error)
     assert type(made) is kind
     assert str(made).startswith(line)
+
+
+STORES = Path(__file__).parents[1] / "net" / "keystores"
+STORE, KEY, TRUST = "store-secret", "key-secret", "trust-secret"
+
+
+def of_stores(own: str, trusted: str, key_password: str | None = None) -> ClientTls:
+    """Made by keytool (`make.sh` there)."""
+    return ClientTls(
+        trusted=Pem("ssl.truststore.location", str(STORES / trusted), True),
+        truststore_password=TRUST,
+        certificate=Pem("ssl.keystore.location", str(STORES / own), True),
+        keystore_password=STORE,
+        key_password=key_password,
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "trusted", "key_password"),
+    [
+        ("key.jks", "trust.jks", KEY),
+        ("key.p12", "trust.p12", None),
+        ("key.p12", "trust.jks", STORE),
+        ("old.p12", "trust.p12", None),
+    ],
+)
+def test_stores_of_java(own: str, trusted: str, key_password: str | None) -> None:
+    """The server has the key whose certificate is in the truststores, and trusts the one of the client only."""
+    server = server_context(
+        TlsFiles(
+            "",
+            str(STORES / "key.p12"),
+            keystore_password=STORE,
+            truststore=str(STORES / own),
+            truststore_password=STORE,
+            client_auth="required",
+        )
+    )
+    assert server is not None
+    assert handshake(of_stores(own, trusted, key_password), server) == ("TLSv1.3", True)
+
+
+@pytest.mark.parametrize(
+    ("tls", "line"),
+    [
+        (of_stores("key.jks", "trust.jks"), "key.jks: ssl.keystore.password does not open the private key"),
+        (
+            of_stores("key.jks", "trust.jks", "x"),
+            "key.jks: ssl.key.password does not open the private key",
+        ),
+        (
+            of_stores("key.p12", "trust.jks", "x"),
+            "key.p12: ssl.key.password is another than ssl.keystore.password; a PKCS#12 keystore has one password",
+        ),
+        (
+            replace(of_stores("key.p12", "trust.p12"), keystore_password="x"),
+            "key.p12: it is a PKCS#12 keystore; ssl.keystore.password does not open it, or it cannot be read",
+        ),
+        (
+            replace(of_stores("key.p12", "trust.p12"), truststore_password="x"),
+            "trust.p12: it is a PKCS#12 keystore; ssl.truststore.password does not open it, or it cannot be read",
+        ),
+        (
+            replace(of_stores("key.p12", "trust.jks"), truststore_password="x"),
+            "trust.jks: ssl.truststore.password does not open it, or it has been changed",
+        ),
+        (of_stores("trust.jks", "trust.jks"), "trust.jks: ssl.keystore.password does not open it"),
+        (
+            replace(of_stores("key.p12", "trust.jks"), key=Pem("ssl.key.pem", "K", False)),
+            "key.p12 is no PEM, and has the key too: ssl.key.pem is not allowed beside it",
+        ),
+    ],
+)
+def test_stores_that_do_not_open(tls: ClientTls, line: str) -> None:
+    assert line in why(tls)
+    assert why(tls).startswith(("ssl.keystore.location=/", "ssl.truststore.location=/"))
+
+
+def test_a_store_that_is_replaced_is_read_again(tmp_path: Path) -> None:
+    store = tmp_path / "own"
+    store.write_bytes((STORES / "key.p12").read_bytes())
+    tls = replace(
+        of_stores("key.p12", "trust.jks"), certificate=Pem("ssl.keystore.location", str(store), True)
+    )
+    contexts = TlsContexts(tls)
+    first = contexts.current()
+    assert contexts.current() is first
+    store.write_bytes(b"nothing")
+    with pytest.raises(ClientSettingError, match="there is no PEM in it"):
+        contexts.current()
+
+
+def test_pkcs12_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leafcuttr.net.keystores.can_read_pkcs12", lambda: False)
+    assert why(of_stores("key.p12", "trust.jks")).endswith(
+        "it is a PKCS#12 keystore, which needs a package: pip install 'leafcuttr[security]'"
+    )

@@ -3,8 +3,7 @@
     settings = client_settings({"bootstrap.servers": "hub:9092", "security.protocol": "SASL_SSL", ...})
 
 Where the two have different names for one thing, both are taken, and the one that is given last counts; where they
-have one name with different defaults, Java's hold. Python's ssl reads PEM only: keystores of Java and PKCS#12 are
-refused with the command that converts them.
+have one name with different defaults, Java's hold. Which kind a store is its content says, as for Java.
 """
 
 import re
@@ -19,6 +18,7 @@ DEFAULT_PORT: Final = 9092
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
+_STORE_TYPES: Final = ("JKS", "PKCS12", "PEM")
 _INT_MAX: Final = (1 << 31) - 1
 
 
@@ -132,7 +132,15 @@ _TEXTS: Final = frozenset(
     }
 )
 """The names of the other settings that are read here."""
-_AS_THEY_ARE: Final = frozenset({"sasl.password", "sasl.username", "ssl.key.password"})
+_AS_THEY_ARE: Final = frozenset(
+    {
+        "sasl.password",
+        "sasl.username",
+        "ssl.key.password",
+        "ssl.keystore.password",
+        "ssl.truststore.password",
+    }
+)
 _ALIASES: Final[Mapping[str, str]] = {
     "metadata.broker.list": "bootstrap.servers",
     "sasl.mechanisms": "sasl.mechanism",
@@ -198,7 +206,7 @@ def jaas_options(text: str) -> dict[str, str]:
 def _tls(given: Mapping[str, str]) -> ClientTls:
     algorithm = given.get("ssl.endpoint.identification.algorithm", "https").lower()
     _choice("ssl.endpoint.identification.algorithm", algorithm, ("https", "none", ""))
-    _check_stores(given)
+    check_store_types(given)
     names = given.get("ssl.enabled.protocols", ",".join(_TLS_VERSIONS))
     versions = frozenset(name.strip() for name in names.split(",")) & set(_TLS_VERSIONS)
     if not versions:
@@ -217,6 +225,8 @@ def _tls(given: Mapping[str, str]) -> ClientTls:
         ),
         key=_pem(given, "ssl.keystore.key", "ssl.key.pem", "ssl.key.location"),
         key_password=given.get("ssl.key.password"),
+        keystore_password=given.get("ssl.keystore.password"),
+        truststore_password=given.get("ssl.truststore.password"),
         ciphers=given.get("ssl.cipher.suites"),
         versions=versions,
         verifies=_flag(given, "enable.ssl.certificate.verification", default=True),
@@ -230,26 +240,11 @@ def _pem(given: Mapping[str, str], *names: str) -> Pem | None:
     return None if name is None else Pem(name, given[name], name.endswith(".location"))
 
 
-def _check_stores(given: Mapping[str, str]) -> None:
+def check_store_types(given: Mapping[str, str]) -> None:
+    """Raises ClientSettingError for a store of a type that cannot be read."""
     for store in ("ssl.truststore", "ssl.keystore"):
-        kind = given.get(f"{store}.type", "PEM").upper()
-        if kind != "PEM" and f"{store}.location" in given:
-            raise ClientSettingError(not_pem(store, given[f"{store}.location"], kind))
-
-
-def not_pem(store: str, location: str, kind: str) -> str:
-    """What to do with a store that is no PEM. `store` is `ssl.truststore` or `ssl.keystore`, `location` its file."""
-    convert = f"openssl pkcs12 -in {location} -out {location}.pem" + (
-        " -nokeys" if store == "ssl.truststore" else ""
-    )
-    if kind == "JKS":
-        convert = (
-            f"keytool -importkeystore -srckeystore {location} -destkeystore {location}.p12 -deststoretype PKCS12, then "
-            + convert.replace(f"-in {location} ", f"-in {location}.p12 ")
-        )
-    return (
-        f"{store}.location={location} is {kind}, and is to be converted to PEM ({convert}; {store}.type=PEM)"
-    )
+        if given.get(f"{store}.location"):
+            _choice(f"{store}.type", given.get(f"{store}.type", "PEM").upper(), _STORE_TYPES)
 
 
 def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:

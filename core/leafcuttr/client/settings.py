@@ -19,7 +19,8 @@ class HostPort(NamedTuple):
 
 
 class Pem(NamedTuple):
-    """Certificates or keys, and the setting that they come from; prints as the setting, without what may be a key."""
+    """Certificates or keys, and the setting that they come from; prints as the setting, without what may be a key. A
+    file that `ssl.keystore.location` or `ssl.truststore.location` names may be JKS or PKCS#12 too."""
 
     setting: str
     text: str
@@ -45,6 +46,9 @@ class ClientTls:
     key: Pem | None = None
     """None although there is a certificate: the key is in the same file or text."""
     key_password: str | None = field(default=None, repr=False)
+    keystore_password: str | None = field(default=None, repr=False)
+    truststore_password: str | None = field(default=None, repr=False)
+    """Of stores that are no PEM."""
     ciphers: str | None = None
     """As OpenSSL has them."""
     versions: frozenset[str] = frozenset({"TLSv1.2", "TLSv1.3"})

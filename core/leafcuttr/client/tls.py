@@ -1,4 +1,4 @@
-"""TLS of a client: a context of Python's ssl module, made of PEM from files or from texts.
+"""TLS of a client: a context of Python's ssl module, made of PEM from files or from texts, or of stores (`stores`).
 
 Whatever is wrong with them is one line that names the setting, here or in `words`. A context is made again once one of
 its files has changed, so that a client which runs for months takes a renewed certificate at its next connection.
@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from leafcuttr.client.errors import ClientSettingError, ConnectionLost, NotKafka, TlsRefused
-from leafcuttr.client.properties import not_pem
 from leafcuttr.client.settings import ClientTls, Pem
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-_BINARY: Final = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS", b"\x30\x82": "PKCS12"}
+_BINARY: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce", b"\x30")
+"""How JKS, JCEKS and PKCS#12 begin."""
+_STORES: Final = ("ssl.keystore.location", "ssl.truststore.location")
 _BLOCK: Final = re.compile(r"-----BEGIN ([A-Z ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _LINE: Final = 64
 
@@ -95,14 +96,24 @@ def _readable(reason: str) -> str:
 def _load_trusted(context: ssl.SSLContext, tls: ClientTls) -> None:
     if tls.trusted is None:
         context.load_default_certs()
+    elif is_store(tls.trusted):
+        from leafcuttr.client.stores import trusted_of_store
+
+        certificates = trusted_of_store(tls.trusted.text, tls)
+        try:
+            context.load_verify_locations(cadata=b"".join(certificates))
+        except (ssl.SSLError, ValueError):
+            raise ClientSettingError(f"{tls.trusted}: it has a certificate that cannot be read") from None
+        # As in Java: what is in a truststore is trusted, whether or not its own issuer is there too.
+        context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
     else:
-        text = _pem_of(tls.trusted, "ssl.truststore")
+        text = _pem_of(tls.trusted)
         try:
             context.load_verify_locations(cadata="".join(_blocks(text, "CERTIFICATE")))
         except (ssl.SSLError, ValueError):
             raise ClientSettingError(f"{tls.trusted}: it has no certificate that can be read") from None
     if tls.revoked is not None:
-        text = _pem_of(tls.revoked, "ssl.crl")
+        text = _pem_of(tls.revoked)
         try:
             with _as_file(text) as path:
                 context.load_verify_locations(path)
@@ -116,8 +127,15 @@ def _load_own(context: ssl.SSLContext, tls: ClientTls) -> None:
         if tls.key is not None:
             raise ClientSettingError(f"{tls.key}: a key without a certificate")
         return
-    certificate = _pem_of(tls.certificate, "ssl.keystore")
-    key = certificate if tls.key is None else _pem_of(tls.key, "ssl.keystore")
+    if is_store(tls.certificate):
+        if tls.key is not None:
+            raise ClientSettingError(
+                f"{tls.certificate} is no PEM, and has the key too: {tls.key.setting} is not allowed beside it"
+            )
+        _load_store(context, tls.certificate, tls)
+        return
+    certificate = _pem_of(tls.certificate)
+    key = certificate if tls.key is None else _pem_of(tls.key)
     named = tls.certificate if tls.key is None else tls.key
     keys = [block for block in _blocks(key) if "PRIVATE KEY" in block.partition("\n")[0]]
     if not keys:
@@ -138,25 +156,42 @@ def _load_own(context: ssl.SSLContext, tls: ClientTls) -> None:
         raise ClientSettingError(f"ssl.key.password: {error}") from None
 
 
+def _load_store(context: ssl.SSLContext, store: Pem, tls: ClientTls) -> None:
+    from leafcuttr.client.stores import own_of_store
+
+    try:
+        with _as_file(own_of_store(store.text, tls)) as path:
+            context.load_cert_chain(path, password="")
+    except ssl.SSLError as error:
+        raise ClientSettingError(f"{store}: {_meaning(error)}") from None
+
+
 def _meaning(error: ssl.SSLError) -> str:
     if error.reason in ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH"):
         return "the private key does not belong to the first certificate"
     return f"it cannot be read ({_readable(error.reason) if error.reason else error})"
 
 
-def _pem_of(pem: Pem, store: str) -> str:
+def is_store(pem: Pem) -> bool:
+    """Whether it is a keystore or a truststore that is no PEM, by what its file begins with. Blocks."""
+    if pem.setting not in _STORES:
+        return False
+    try:
+        with open(pem.text, "rb") as file:  # noqa: PTH123
+            return file.read(4).startswith(_BINARY)
+    except OSError:
+        return False  # which is said where it is read
+
+
+def _pem_of(pem: Pem) -> str:
     """The text. Raises ClientSettingError for a file that cannot be read or is no PEM."""
     if not pem.is_file:
         text = pem.text
     else:
         try:
-            data = Path(pem.text).read_bytes()
+            text = Path(pem.text).read_bytes().decode("latin-1")
         except OSError as error:
             raise ClientSettingError(f"{pem}: {error.strerror}") from None
-        for begin, kind in _BINARY.items():
-            if data.startswith(begin):
-                raise ClientSettingError(not_pem(store, pem.text, kind))
-        text = data.decode("latin-1")
     if "-----BEGIN " not in text:
         raise ClientSettingError(f"{pem}: there is no PEM in it")
     return text

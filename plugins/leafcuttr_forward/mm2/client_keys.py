@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from leafcuttr_forward.mm2.keys import Kind, Use
 
 _CONNECTION: Final = "Of connections to the cluster."
-_TLS: Final = "Of TLS; stores are PEM."
+_TLS: Final = "Of TLS; stores are PEM, JKS or PKCS#12."
 _ALWAYS: Final = "Flows write idempotently, to all replicas in sync, and in transactions of their own."
 _BATCHES: Final = "Batches are copied as they were made."
 _MEMBER: Final = "Records are not read as a member of a group."

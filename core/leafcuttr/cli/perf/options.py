@@ -35,6 +35,10 @@ class ManyWords(click.Command):
         return super().parse_args(ctx, spread)
 
 
+def _properties(function: F) -> F:
+    return property_option(function, as_in_kafka=False)
+
+
 def connection_options(kind: str) -> Callable[[F], F]:
     """`--bootstrap-server`, properties and files of them, of a `producer` or a `consumer`."""
 
@@ -65,7 +69,7 @@ def connection_options(kind: str) -> Callable[[F], F]:
                 metavar="FILE",
                 help="A .properties file of such settings; those of the command line win.",
             ),
-            property_option,
+            _properties,
         ]
         for option in reversed(options):
             function = option(function)

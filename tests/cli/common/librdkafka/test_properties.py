@@ -30,8 +30,8 @@ def test_settings_of_java_are_translated(tmp_path: Path) -> None:
         "ssl.endpoint.identification.algorithm": "none",
         "socket.receive.buffer.bytes": "0",
     }
-    with pytest.raises(ValueError, match=r"ssl.truststore.type=JKS: only PEM can be read"):
-        for_librdkafka({"ssl.truststore.location": "/x.jks"})
+    with pytest.raises(ValueError, match=r"^ssl.truststore.type=BCFKS: expected one of JKS, PKCS12, PEM$"):
+        for_librdkafka({"ssl.truststore.location": "/x", "ssl.truststore.type": "BCFKS"})
     file.write_text("just words\n")
     with pytest.raises(ValueError, match="line 1: expected NAME=VALUE"):
         read_properties(file)
@@ -56,13 +56,35 @@ def test_a_keystore_is_what_it_looks_like(
     assert found == {name: value.replace("FILE", str(file)) for name, value in expected.items()}
 
 
-def test_stores_of_java_are_refused_with_what_converts_them(tmp_path: Path) -> None:
-    file = tmp_path / "store"
-    file.write_bytes(b"\xfe\xed\xfe\xed\0\0")
-    with pytest.raises(
-        ValueError, match=r"ssl\.keystore\.type=JKS: only PEM and PKCS12 can be read: .*keytool -import"
-    ):
-        for_librdkafka({"ssl.keystore.location": str(file)})
+STORES = Path(__file__).parents[3] / "net" / "keystores"
+
+
+@pytest.mark.parametrize("kind", ["jks", "p12"])
+def test_truststores_of_java_are_given_as_text(kind: str) -> None:
+    given = {
+        "ssl.truststore.location": str(STORES / f"trust.{kind}"),
+        "ssl.truststore.password": "trust-secret",
+    }
+    found = for_librdkafka(given)
+    assert found.keys() == {"ssl.ca.pem"}
+    assert found["ssl.ca.pem"].startswith("-----BEGIN CERTIFICATE-----\n")
+    with pytest.raises(ValueError, match=r"trust\.\w+: .*ssl\.truststore\.password does not open it"):
+        for_librdkafka({**given, "ssl.truststore.password": "x"})
+
+
+def test_keystores_of_java_are_given_as_text() -> None:
+    given = {
+        "ssl.keystore.location": str(STORES / "key.jks"),
+        "ssl.keystore.password": "store-secret",
+        "ssl.key.password": "key-secret",
+    }
+    found = for_librdkafka(given)
+    assert found["ssl.key.pem"].startswith("-----BEGIN PRIVATE KEY-----\n")
+    assert found["ssl.certificate.pem"].startswith("-----BEGIN CERTIFICATE-----\n")
+    assert found["ssl.certificate.pem"].count("BEGIN") == 1
+    assert found.keys() == {"ssl.key.pem", "ssl.certificate.pem", "ssl.key.password"}
+    with pytest.raises(ValueError, match=r"key\.jks: ssl\.keystore\.password does not open the private key"):
+        for_librdkafka({name: value for name, value in given.items() if name != "ssl.key.password"})
 
 
 def test_certificates_as_text() -> None:

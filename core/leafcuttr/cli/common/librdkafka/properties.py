@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from leafcuttr.client.errors import ClientSettingError
-from leafcuttr.client.properties import jaas_options, not_pem
+from leafcuttr.client.properties import check_store_types, jaas_options
+from leafcuttr.client.settings import ClientTls
 
 LibrdkafkaSettings = dict[str, str]
 
@@ -61,7 +62,8 @@ _PEM: Final = {
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
     "ssl.keystore.key": "ssl.key.pem",
 }
-_BINARY: Final = {b"\xfe\xed\xfe\xed": "JKS", b"\x30\x82": "PKCS12"}
+_BINARY: Final = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS", b"\x30": "PKCS12"}
+_CERTIFICATE: Final = "-----BEGIN CERTIFICATE-----"
 
 
 def for_librdkafka(settings: Mapping[str, str]) -> LibrdkafkaSettings:
@@ -91,30 +93,50 @@ def for_librdkafka(settings: Mapping[str, str]) -> LibrdkafkaSettings:
 
 
 def _stores(settings: Mapping[str, str]) -> LibrdkafkaSettings:
+    """librdkafka reads PEM, and PKCS#12 with a key; what is in other stores it gets as texts. Raises
+    ClientSettingError."""
+    check_store_types(settings)
     found: LibrdkafkaSettings = {}
     trusted, own = settings.get("ssl.truststore.location"), settings.get("ssl.keystore.location")
     if trusted is not None:
-        _check_kind(settings, "ssl.truststore", ("PEM",), "JKS")
-        found["ssl.ca.location"] = trusted
+        if _kind(settings, "ssl.truststore", "PEM") == "PEM":
+            found["ssl.ca.location"] = trusted
+        else:
+            from leafcuttr.client.stores import trusted_of_store
+            from leafcuttr.net.pem import pem_of
+
+            certificates = trusted_of_store(trusted, _passwords(settings))
+            found["ssl.ca.pem"] = "".join(pem_of("CERTIFICATE", each) for each in certificates)
     if own is not None:
         # librdkafka has a setting of the same name, for PKCS#12.
-        if _check_kind(settings, "ssl.keystore", ("PEM", "PKCS12"), "PKCS12") == "PEM":
-            found |= {"ssl.certificate.location": own, "ssl.key.location": own}
-        else:
-            found["ssl.keystore.location"] = own
-            found["ssl.keystore.password"] = settings.get("ssl.keystore.password", "")
+        match _kind(settings, "ssl.keystore", "PKCS12"):
+            case "PEM":
+                found |= {"ssl.certificate.location": own, "ssl.key.location": own}
+            case "PKCS12":
+                found["ssl.keystore.location"] = own
+                found["ssl.keystore.password"] = settings.get("ssl.keystore.password", "")
+            case _:
+                from leafcuttr.client.stores import own_of_store
+
+                key, begin, certificates_of_it = own_of_store(own, _passwords(settings)).partition(
+                    _CERTIFICATE
+                )
+                found |= {"ssl.key.pem": key, "ssl.certificate.pem": begin + certificates_of_it}
     return found
 
 
-def _check_kind(settings: Mapping[str, str], store: str, allowed: tuple[str, ...], usual: str) -> str:
-    """What kind of store it is: as the settings say, else as the file looks, else the usual one."""
+def _passwords(settings: Mapping[str, str]) -> ClientTls:
+    return ClientTls(
+        key_password=settings.get("ssl.key.password"),
+        keystore_password=settings.get("ssl.keystore.password"),
+        truststore_password=settings.get("ssl.truststore.password"),
+    )
+
+
+def _kind(settings: Mapping[str, str], store: str, usual: str) -> str:
+    """What kind of store it is: as the file looks, as in Java, else as the settings say, else the usual one."""
     location = settings[f"{store}.location"]
-    kind = settings.get(f"{store}.type", "").upper() or _kind_of(Path(location)) or usual
-    if kind not in allowed:
-        raise ValueError(
-            f"{store}.type={kind}: only {' and '.join(allowed)} can be read: {not_pem(store, location, kind)}"
-        )
-    return kind
+    return _kind_of(Path(location)) or settings.get(f"{store}.type", "").upper() or usual
 
 
 def _kind_of(file: Path) -> str | None:

@@ -29,16 +29,17 @@ def broker_option(function: F) -> F:
     return shared.bootstrap_server("address")(function)
 
 
-def property_option(function: F) -> F:
+def property_option(function: F, *, as_in_kafka: bool = True) -> F:
     """`-X key=value` and `--client-config FILE`: any setting of Java's clients or of librdkafka, as `properties`; -X
-    wins."""
+    wins. `as_in_kafka`: also as `--command-config`."""
 
     @functools.wraps(function)
     def with_properties(*, properties: tuple[str, ...], client_config: Path | None, **rest: Any) -> Any:
         check_utf8({"properties": properties, **rest})
         return function(properties=all_properties(properties, client_config), **rest)
 
-    one, many = shared.properties("properties"), shared.client_config("client_config")
+    one = shared.properties("properties")
+    many = shared.client_config("client_config", as_in_kafka=as_in_kafka)
     return cast(F, one(many(with_properties)))
 
 
