@@ -203,6 +203,14 @@ def clients(session: nox.Session) -> None:
 
 
 @nox.session
+def kerberos(session: nox.Session) -> None:
+    """Clients with tickets of a KDC. It takes krb5-kdc, and to install: a C compiler, libkrb5-dev."""
+    install(session, "test")
+    session.install("-e", ".[kerberos]")
+    session.run("pytest", "tests/clients/test_kerberos.py", "--long", *session.posargs)
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """Ten minutes of hostile bytes."""
     install(session, "test")

@@ -17,7 +17,7 @@ def test_the_entry_of_a_setting() -> None:
     )
     assert found.module == MODULE
     assert found.options["username"] == "admin"
-    assert found.users() == {"admin": "admin-secret", "al": "x1"}
+    assert found.users == {"admin": "admin-secret", "al": "x1"}
 
 
 def test_a_file() -> None:
@@ -36,8 +36,8 @@ def test_a_file() -> None:
         """
     )
     assert list(found) == ["sasl_ssl.KafkaServer", "KafkaServer"]
-    assert found["sasl_ssl.KafkaServer"][0].users() == {"a": '1; 2 " 3'}
-    assert [each.users() for each in found["KafkaServer"]] == [{}, {"b": "2"}]
+    assert found["sasl_ssl.KafkaServer"][0].users == {"a": '1; 2 " 3'}
+    assert [each.users for each in found["KafkaServer"]] == [{}, {"b": "2"}]
 
 
 @pytest.mark.parametrize(

@@ -120,9 +120,14 @@ def test_consume(tmp_path: Path, page: str, parts: int) -> None:
     assert run_page(f"how-to/{page}", tmp_path) >= parts
 
 
+def without_code(page: Path) -> str:
+    """A rule for names of Kerberos looks like a link there."""
+    return re.sub(r"`[^`\n]+`", "", page.read_text(encoding="utf-8"))
+
+
 def test_the_pages_link_to_what_is_there() -> None:
     for page in (DOCS / "how-to").glob("*.md"):
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        for target in re.findall(r"\]\(([^)#:]+)\)", without_code(page)):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 

@@ -83,6 +83,7 @@ OF_TOPICS: Final[dict[str, str]] = {
     s.overridden_by.name: s.name for s in FAMILIES.values() if s.overridden_by
 }
 
+_KERBEROS: Final = ("sasl.kerberos.principal.to.local.rules", "sasl.kerberos.service.name")
 # What can be given for one listener alone, as `listener.name.<listener in lower case>.<setting>`.
 OF_LISTENERS: Final = (
     "max.connections",
@@ -90,6 +91,7 @@ OF_LISTENERS: Final = (
     "connections.max.reauth.ms",
     "lc.sasl.mechanisms",
     "sasl.enabled.mechanisms",
+    *_KERBEROS,
     *(row.name for row in tls_settings.SETTINGS),
     *(row.name for row in oauth_settings.SETTINGS if row.effect is Effect.HONOURED),
 )
@@ -100,6 +102,7 @@ OF_MECHANISMS: Final = (
     "sasl.jaas.config",
     "sasl.login.callback.handler.class",
     "sasl.server.callback.handler.class",
+    *_KERBEROS,
     *(row.name for row in oauth_settings.SETTINGS if row.effect is Effect.HONOURED),
 )
 _MECHANISMS: Final = ("gssapi.", "oauthbearer.", "plain.", "scram-sha-256.", "scram-sha-512.")

@@ -6,6 +6,8 @@ Java.
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, NamedTuple
 
 _TOKEN: Final = re.compile(
@@ -22,10 +24,16 @@ class JaasError(ValueError):
     """The text is no JAAS; one line that says what was expected. No value of the text is in it: it may be secret."""
 
 
-class JaasEntry(NamedTuple):
+@dataclass(frozen=True)
+class JaasEntry:
     module: str
     options: Mapping[str, str]
 
+    def is_of(self, module: str) -> bool:
+        """Whether its module has this name, in whichever package."""
+        return self.module.rpartition(".")[2] == module
+
+    @cached_property  # of each connection, when users change
     def users(self) -> dict[str, str]:
         """The `user_<name>="password"` of Kafka's PlainLoginModule."""
         return {

@@ -20,7 +20,7 @@ from leafcuttr.config.setting import (
 unused: Final = partial(
     ConfigKey,
     effect=Effect.NONE,
-    reason="there is no GSSAPI, and the broker logs in nowhere",
+    reason="the broker logs in nowhere, and so has no tickets of its own",
 )
 used: Final = partial(ConfigKey, dynamic=True, per_broker=True)
 
@@ -32,13 +32,13 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "sasl.enabled.mechanisms",
         LIST,
         ("GSSAPI",),
-        "The mechanisms that clients of listeners with SASL may use: OAUTHBEARER, PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.",
+        "What clients of listeners with SASL may use: GSSAPI, OAUTHBEARER, PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.",
     ),
     used(
         "sasl.jaas.config",
         PASSWORD,
         None,
-        "The users for PLAIN, as a JAAS entry: listener.name.<name>.plain.sasl.jaas.config.",
+        "The users for PLAIN, the keytab for GSSAPI, as a JAAS entry: listener.name.<name>.plain.sasl.jaas.config.",
     ),
     unused(
         "sasl.kerberos.kinit.cmd",
@@ -57,21 +57,17 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         dynamic=True,
         per_broker=True,
     ),
-    unused(
+    used(
         "sasl.kerberos.principal.to.local.rules",
         LIST,
         ("DEFAULT",),
-        "Rules that make a short name of a Kerberos principal.",
-        dynamic=True,
-        per_broker=True,
+        "Rules that make the name of a user of a Kerberos principal.",
     ),
-    unused(
+    used(
         "sasl.kerberos.service.name",
         STRING,
         None,
-        "The Kerberos name of the service.",
-        dynamic=True,
-        per_broker=True,
+        "The first part of the broker's Kerberos principal, which clients have to use too.",
     ),
     unused(
         "sasl.kerberos.ticket.renew.jitter",

@@ -1,10 +1,11 @@
-"""A regular expression of Java's as one of Python's.
+"""A regular expression of Java's as one of Python's, and the text that replaces what it matches.
 
 Most of both is the same. What Java alone has is written differently where Python can say it, and refused where it
 cannot: a rule about names must not match others than those that it was written for.
 """
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 _NOT_A_LINE_END: Final = r"[^\n\r\u0085\u2028\u2029]"
@@ -23,6 +24,9 @@ _POSIX: Final = {
     "Blank": r" \t",
     "ASCII": r"\x00-\x7f",
 }
+_GROUP_OR_LITERAL: Final = re.compile(
+    r"\\(?P<literal>.)|\$(?P<number>[0-9]+)|\$\{(?P<name>[A-Za-z][A-Za-z0-9]*)\}", re.DOTALL
+)
 _CLASS: Final = re.compile(r"\\p\{(\w+)\}")
 
 
@@ -85,3 +89,44 @@ def _escape(text: str, at: int, in_class: bool) -> tuple[str, int]:
     if letter.isascii() and letter.isalnum() and letter not in _SAME_ESCAPES:
         raise PatternError(f"\\{letter} cannot be had here")
     return text[at : at + 2], 2
+
+
+def java_replacement(
+    text: str, pattern: re.Pattern[str], *, unknown_is_text: bool = False
+) -> Callable[[re.Match[str]], str]:
+    """As Java's `Matcher.replaceAll` reads it. A number that no group has stays as it is written if
+    `unknown_is_text`. Raises PatternError."""
+    parts: list[str | int] = []
+    at = 0
+    while at < len(text):
+        found = _GROUP_OR_LITERAL.match(text, at)
+        if found is None:
+            if text[at] in "\\$":
+                raise PatternError(f"{text[at]} stands before nothing that it could mean")
+            parts.append(text[at])
+            at += 1
+            continue
+        at = found.end()
+        if found["literal"] is not None:
+            parts.append(found["literal"])
+        elif found["name"] is not None:
+            if found["name"] not in pattern.groupindex:
+                raise PatternError(f"the pattern has no group {found['name']}")
+            parts.append(pattern.groupindex[found["name"]])
+        else:
+            parts.extend(_numbered(found["number"], pattern.groups, unknown_is_text))
+
+    def replace(match: re.Match[str]) -> str:
+        return "".join((match[each] or "") if isinstance(each, int) else each for each in parts)
+
+    return replace
+
+
+def _numbered(digits: str, groups: int, unknown_is_text: bool) -> list[str | int]:
+    """The longest number that a group has, and the digits behind it."""
+    for end in range(len(digits), 0, -1):
+        if int(digits[:end]) <= groups:
+            return [int(digits[:end]), *digits[end:]]
+    if not unknown_is_text:
+        raise PatternError(f"the pattern has no group {digits}" if groups else "the pattern has no groups")
+    return ["$" + digits]

@@ -10,16 +10,13 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from leafcuttr.net.java_patterns import PatternError, java_pattern
+from leafcuttr.net.java_patterns import PatternError, java_pattern, java_replacement
 
 _RULE: Final = re.compile(
     r"\s*(?:(?P<default>DEFAULT)"
     r"|RULE:(?P<pattern>(?:\\.|[^\\/])*)/(?P<replacement>(?:\\.|[^\\/])*)/(?P<case>[LU]?)"
     r"|)\s*(?:,\s*|\Z)",
     re.DOTALL,
-)
-_REFERENCE: Final = re.compile(
-    r"\\(?P<literal>.)|\$(?P<number>[0-9]+)|\$\{(?P<name>[A-Za-z][A-Za-z0-9]*)\}", re.DOTALL
 )
 _CASES: Final[dict[str, Callable[[str], str]]] = {"": str, "L": str.lower, "U": str.upper}
 
@@ -89,45 +86,9 @@ def _rule(pattern: str, replacement: str, case: str) -> _Rule:
         compiled = java_pattern(pattern)
     except PatternError as error:
         raise RulesError(f"the pattern {pattern!r}: {error}") from None
-    return _Rule(compiled, _replacement(replacement, compiled), _CASES[case])
-
-
-def _replacement(text: str, pattern: re.Pattern[str]) -> Callable[[re.Match[str]], str]:
-    """As Java's `Matcher.replaceAll` reads it, but that `$9` of a pattern with fewer groups is these two characters
-    (so in Kafka, where the pattern has a group at all)."""
-    parts: list[str | int] = []
-    at = 0
-    while at < len(text):
-        found = _REFERENCE.match(text, at)
-        if found is None:
-            if text[at] in "\\$":
-                raise RulesError(
-                    f"the replacement {text!r}: {text[at]} stands before nothing that it could mean"
-                )
-            parts.append(text[at])
-            at += 1
-            continue
-        at = found.end()
-        if found["literal"] is not None:
-            parts.append(found["literal"])
-        elif found["name"] is not None:
-            if found["name"] not in pattern.groupindex:
-                raise RulesError(f"the replacement {text!r}: the pattern has no group {found['name']}")
-            parts.append(pattern.groupindex[found["name"]])
-        else:
-            parts.extend(_numbered(found["number"], pattern.groups, text))
-
-    def replace(match: re.Match[str]) -> str:
-        return "".join((match[each] or "") if isinstance(each, int) else each for each in parts)
-
-    return replace
-
-
-def _numbered(digits: str, groups: int, text: str) -> list[str | int]:
-    """The longest number that a group has, and the digits behind it."""
-    for end in range(len(digits), 0, -1):
-        if int(digits[:end]) <= groups:
-            return [int(digits[:end]), *digits[end:]]
-    if not groups:
-        raise RulesError(f"the replacement {text!r}: the pattern has no groups")
-    return ["$" + digits]
+    try:
+        # In Kafka too $9 of a pattern with fewer groups is these two characters here, where the pattern has a group.
+        made = java_replacement(replacement, compiled, unknown_is_text=compiled.groups > 0)
+    except PatternError as error:
+        raise RulesError(f"the replacement {replacement!r}: {error}") from None
+    return _Rule(compiled, made, _CASES[case])

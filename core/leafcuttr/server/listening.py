@@ -68,12 +68,20 @@ def _why_refused(settings: Settings, bound: Bound) -> str | None:
 
 def _check_login(settings: Settings, listener: Listener) -> "KeySource | None":
     """The keys for tokens, if it takes tokens. Raises StartError where nobody could log in, or nobody should."""
-    from leafcuttr.server.login.logins import OAUTHBEARER, mechanisms_of, read_token_keys
+    from leafcuttr.server.login.logins import (
+        GSSAPI,
+        OAUTHBEARER,
+        check_kerberos,
+        mechanisms_of,
+        read_token_keys,
+    )
     from leafcuttr.state.security.named_users import named_users
 
     mechanisms = mechanisms_of(settings, listener.name)
     if "PLAIN" in mechanisms:
         named_users(settings, listener.name)
+    if GSSAPI in mechanisms:
+        check_kerberos(settings, listener.name)
     shown = [what for name, what in (("PLAIN", "passwords"), (OAUTHBEARER, "tokens")) if name in mechanisms]
     if (
         shown

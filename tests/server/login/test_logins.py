@@ -130,27 +130,30 @@ async def test_a_client_that_leaves_with_its_refusal(
     assert line.endswith("on IN: a token of OAUTHBEARER is refused: a part of it is not base64url")
 
 
-def test_without_the_package_of_tokens() -> None:
-    """The line names the command that mends it."""
+def test_without_the_packages_of_tokens_and_tickets() -> None:
+    """The line names the command that mends it, before a setting that is missing too."""
     program = (
         "import sys\n"
         "from importlib.abc import MetaPathFinder\n"
         "class Missing(MetaPathFinder):\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.partition('.')[0] == 'cryptography':\n"
+        "        if name.partition('.')[0] in ('cryptography', 'gssapi'):\n"
         "            raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Missing())\n"
         "from leafcuttr.config.settings import Settings\n"
-        "from leafcuttr.server.login.logins import read_token_keys\n"
-        "try:\n"
-        "    read_token_keys(Settings(), 'IN')\n"
-        "except Exception as error:\n"
-        "    print(type(error).__name__, error)\n"
+        "from leafcuttr.server.login.logins import check_kerberos, read_token_keys\n"
+        "for check in (read_token_keys, check_kerberos):\n"
+        "    try:\n"
+        "        check(Settings(), 'IN')\n"
+        "    except Exception as error:\n"
+        "        print(type(error).__name__, error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == (
         "StartError the listener IN offers OAUTHBEARER, which needs cryptography, which is not installed: "
         "pip install 'leafcuttr[security]'\n"
+        "StartError the listener IN offers GSSAPI (sasl.enabled.mechanisms), which needs the package gssapi, which is "
+        "not installed: pip install 'leafcuttr[kerberos]'\n"
     )
 
 

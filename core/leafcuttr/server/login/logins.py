@@ -17,6 +17,7 @@ from leafcuttr.server.login.login import Login, MakeExchange
 from leafcuttr.server.transport import Transport
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.identity import Principal
+from leafcuttr.state.security.mechanism_settings import setting_of
 from leafcuttr.state.security.named_users import named_users, trusted_file
 from leafcuttr_sdk.trouble import import_late
 
@@ -28,10 +29,11 @@ logger = logging.getLogger(__name__)
 
 LOGIN_S: Final = 10.0
 """How long one may take, from the first byte to the last."""
+GSSAPI: Final = "GSSAPI"
 OAUTHBEARER: Final = "OAUTHBEARER"
 PLUGGED: Final = "lc.sasl.mechanisms"
 """The setting that names the mechanisms of plugins."""
-OFFERED: Final = (OAUTHBEARER, "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+OFFERED: Final = (GSSAPI, OAUTHBEARER, "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 class Logins(Admission):
@@ -60,6 +62,8 @@ class Logins(Admission):
             from leafcuttr.server.login.oauthbearer import OAuthBearerServer
 
             return partial(OAuthBearerServer, self._token_checker(listener))
+        if mechanism == GSSAPI:
+            return self._gssapi(listener)
         if mechanism not in OFFERED:
             from leafcuttr.server.login.plugged import PluggedServer
 
@@ -76,6 +80,17 @@ class Logins(Admission):
             tokens=broker.delegation_tokens,
             now_ms=broker.clock.now_ms,
         )
+
+    def _gssapi(self, listener: str) -> MakeExchange:
+        """Raises StartError."""
+        from leafcuttr.server.login.gssapi import GssapiServer
+        from leafcuttr.state.security.kerberos.acceptor import open_acceptor
+        from leafcuttr.state.security.kerberos.settings import kerberos_settings
+
+        found = kerberos_settings(self._broker.settings, listener)
+        acceptor = partial(open_acceptor, found.key)
+        now_ms = self._broker.clock.now_ms
+        return partial(GssapiServer, acceptor, found.rules, found.realm, self.limiter, now_ms)
 
     def _token_checker(self, listener: str) -> "TokenChecker":
         """Raises StartError where a change of the mechanisms has come before what they need."""
@@ -152,12 +167,8 @@ def _named(settings: Settings, listener: str, setting: str) -> tuple[str, tuple[
 
 def max_reauth_ms(settings: Settings, listener: str, mechanism: str) -> int:
     """`connections.max.reauth.ms`, which a listener, and a mechanism of it, may have of its own."""
-    name, own = "connections.max.reauth.ms", f"{LISTENER_PREFIX}{listener.lower()}."
-    for each in (f"{own}{mechanism.lower()}.{name}", f"{own}{name}", name):
-        found = settings.values.get(each)
-        if isinstance(found, int):
-            return found
-    return 0
+    _, found = setting_of(settings, listener, mechanism, "connections.max.reauth.ms")
+    return found if isinstance(found, int) else 0
 
 
 def read_token_keys(settings: Settings, listener: str) -> "KeySource":
@@ -173,3 +184,28 @@ def read_token_keys(settings: Settings, listener: str) -> "KeySource":
     from leafcuttr.state.security.bearer.checking import read_key_source
 
     return read_key_source(settings, listener, trusted_file(settings, listener))
+
+
+def check_kerberos(settings: Settings, listener: str) -> None:
+    """Raises StartError, one line, where no client could log in by GSSAPI on a listener: the package is missing, no key
+    is named, or it is not in the keytab. Blocks."""
+    from leafcuttr.state.security.kerberos.acceptor import KerberosError, library, open_acceptor
+    from leafcuttr.state.security.kerberos.settings import kerberos_settings
+
+    try:
+        library()
+    except ImportError as error:
+        why = (
+            "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be imported ({error})"
+        )
+        raise StartError(
+            f"the listener {listener} offers GSSAPI (sasl.enabled.mechanisms), which needs the package gssapi, which "
+            f"{why}: pip install 'leafcuttr[kerberos]'"
+        ) from None
+    key = kerberos_settings(settings, listener).key
+    try:
+        open_acceptor(key)
+    except KerberosError as error:
+        raise StartError(
+            f"the listener {listener}: there is no key of {key.principal} in the keytab {key.keytab}: {error}"
+        ) from None

@@ -19,7 +19,8 @@ _ADD: Final = "the user who is to log in by this name: leafcuttr users create NA
 
 
 class _Clients(NamedTuple):
-    """Who there may be: `known` principals, and any of others where certificates, tokens or plugins give names."""
+    """Who there may be: `known` principals, and any of others where certificates, tokens, tickets or plugins give
+    names."""
 
     known: frozenset[str]
     others: bool

@@ -7,7 +7,6 @@ from typing import Final
 
 import trio
 
-from leafcuttr.config.catalog import LISTENER_PREFIX
 from leafcuttr.config.setting import Value
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StartError
@@ -19,10 +18,11 @@ from leafcuttr.state.security.bearer.token import (
     checked_claims,
     read_token,
 )
+from leafcuttr.state.security.mechanism_settings import setting_of
 from leafcuttr_sdk import Clock
 
 _URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
-_MECHANISM: Final = "oauthbearer."
+_MECHANISM: Final = "OAUTHBEARER"
 
 
 class TokenChecker:
@@ -60,7 +60,7 @@ def read_key_source(settings: Settings, listener: str, ca_file: str | None = Non
 
 def key_settings(settings: Settings, listener: str, ca_file: str | None = None) -> tuple[str, KeySettings]:
     """Where the keys come from, and the setting that says so. Raises StartError where none does."""
-    look = partial(_value, settings, listener)
+    look = partial(setting_of, settings, listener, _MECHANISM)
     name, url = look(_URL)
     if not url:
         raise StartError(
@@ -78,7 +78,7 @@ def key_settings(settings: Settings, listener: str, ca_file: str | None = None) 
 
 def claim_rules(settings: Settings, listener: str) -> ClaimRules:
     """What the tokens of a listener have to say."""
-    look = partial(_value, settings, listener)
+    look = partial(setting_of, settings, listener, _MECHANISM)
     issuer, audiences = (
         look("sasl.oauthbearer.expected.issuer")[1],
         look("sasl.oauthbearer.expected.audience")[1],
@@ -91,16 +91,6 @@ def claim_rules(settings: Settings, listener: str) -> ClaimRules:
         str(look("sasl.oauthbearer.scope.claim.name")[1]),
         float(skew) if isinstance(skew, int) else 0.0,
     )
-
-
-def _value(settings: Settings, listener: str, name: str) -> tuple[str, Value]:
-    """The setting that counts for a listener, and its value."""
-    own = f"{LISTENER_PREFIX}{listener.lower()}."
-    for each in (f"{own}{_MECHANISM}{name}", f"{own}{name}"):
-        found = settings.values.get(each)
-        if found is not None:
-            return each, found
-    return name, settings.values[name]
 
 
 def _seconds(value: Value) -> float:
