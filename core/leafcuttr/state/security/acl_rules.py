@@ -127,25 +127,33 @@ class AclRules:
 
 
 class _Patterns:
-    """ACLs of one type of resource, found by the names of resources."""
+    """ACLs of one type of resource, found by the names of resources. Those of most principals are asked for by nobody:
+    what is added is ordered at the first question."""
 
-    __slots__ = ("_lengths", "_literal", "_prefixed")
+    __slots__ = ("_added", "_lengths", "_literal", "_prefixed")
 
     def __init__(self) -> None:
+        self._added: list[Acl] = []
         self._literal: dict[str, dict[Acl, None]] = {}
         self._prefixed: dict[str, dict[Acl, None]] = {}
         self._lengths: dict[int, int] = {}  # of prefixes, and how many there are of each
 
     def add(self, acl: Acl) -> None:
-        if acl.pattern_type == PatternType.LITERAL:
-            self._literal.setdefault(acl.name, {})[acl] = None
-            return
-        if acl.name not in self._prefixed:
-            self._prefixed[acl.name] = {}
-            self._lengths[len(acl.name)] = self._lengths.get(len(acl.name), 0) + 1
-        self._prefixed[acl.name][acl] = None
+        self._added.append(acl)
+
+    def _order(self) -> None:
+        added, self._added = self._added, []
+        for acl in added:
+            if acl.pattern_type == PatternType.LITERAL:
+                self._literal.setdefault(acl.name, {})[acl] = None
+                continue
+            if acl.name not in self._prefixed:
+                self._prefixed[acl.name] = {}
+                self._lengths[len(acl.name)] = self._lengths.get(len(acl.name), 0) + 1
+            self._prefixed[acl.name][acl] = None
 
     def remove(self, acl: Acl) -> None:
+        self._order()
         of_kind = self._literal if acl.pattern_type == PatternType.LITERAL else self._prefixed
         of_name = of_kind[acl.name]
         del of_name[acl]
@@ -159,6 +167,8 @@ class _Patterns:
 
     def of(self, name: str) -> Iterator[Acl]:
         """Those that cover a resource of this name."""
+        if self._added:
+            self._order()
         yield from self._literal.get(name, ())
         if name != WILDCARD:
             yield from self._literal.get(WILDCARD, ())
@@ -167,6 +177,7 @@ class _Patterns:
                 yield from self._prefixed.get(name[:length], ())
 
     def all(self) -> Iterator[Acl]:
+        self._order()
         for of_kind in (self._literal, self._prefixed):
             for of_name in of_kind.values():
                 yield from of_name

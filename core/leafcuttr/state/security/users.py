@@ -11,6 +11,8 @@ from leafcuttr.state.metadata import MetadataStore, StoredScramCredential
 from leafcuttr.state.security.credential_shapes import CredentialShape, CredentialShapes, shape_of
 from leafcuttr.state.security.credentials import ScramCredential, ScramMechanism
 
+_MECHANISMS: Final = {one.value: one for one in ScramMechanism}
+
 Credentials = Mapping[ScramMechanism, ScramCredential]
 
 
@@ -36,7 +38,7 @@ class Users:
         self._callbacks: list[Callable[[str], None]] = []
         for one in metadata.scram_credentials():
             credential = ScramCredential(one.salt, one.stored_key, one.server_key, one.iterations)
-            self._by_name.setdefault(one.name, {})[ScramMechanism(one.mechanism)] = credential
+            self._by_name.setdefault(one.name, {})[_MECHANISMS[one.mechanism]] = credential
         self._turn: Final = trio.Lock()
         self._secret: bytes | None = None
         self._shapes: dict[ScramMechanism | None, CredentialShapes] | None = None  # made at the first use
