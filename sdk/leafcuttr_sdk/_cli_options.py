@@ -87,6 +87,19 @@ def admin_server(name: str, **more: Any) -> Callable[[F], F]:
     )
 
 
+def admin_auth(name: str, **more: Any) -> Callable[[F], F]:
+    return click.option(
+        "--admin-auth",
+        name,
+        envvar="LEAFCUTTR_ADMIN_AUTH",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="A file with NAME:PASSWORD or Bearer TOKEN, for an admin port that needs a log-in.  "
+        "[default: the log-in of the client settings, for a port of this machine]",
+        **more,
+    )
+
+
 ALL: Final = {
     "address": bootstrap_server,
     "properties": properties,
@@ -94,6 +107,7 @@ ALL: Final = {
     "timeout": timeout,
     "as_json": as_json,
     "admin_server": admin_server,
+    "admin_auth": admin_auth,
 }
 """By the names under which they are kept."""
 NAMES: Final = {"address": "--bootstrap-server", "as_json": "--json", "admin_server": "--admin-server"}

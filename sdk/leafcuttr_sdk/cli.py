@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, Ty
 from leafcuttr_sdk._described import described
 
 if TYPE_CHECKING:
+    from http.client import HTTPResponse
+
     import click
 
     from leafcuttr_sdk.filters import FilterChain
@@ -79,6 +81,13 @@ class CommandContext(Protocol):
         It is what `--admin-server` or LEAFCUTTR_ADMIN_SERVER says, else what the settings of the broker with the lowest
         id say; the command ends with status 1 where these name none. Needs `admin_server_option`, and to read the
         settings `bootstrap_server_options`; without these, `--admin-server` has to be given."""
+        ...
+
+    def open_admin(self, path: str, *, method: str = "GET") -> "HTTPResponse":
+        """The answer of the admin port to a request for a path, as `/plugins/NAME/...`, to be closed. The request has
+        what `--admin-auth` says, or else, where a port of this machine wants a name and a password, those of the client
+        settings. The command ends with one line where that is not enough. Raises urllib.error.HTTPError for other
+        answers from 400 on, OSError where none comes within `--timeout`. Needs what `admin_address` needs."""
         ...
 
     def record_filters(
@@ -162,10 +171,10 @@ def json_option(function: F) -> F:
 
 
 def admin_server_option(function: F) -> F:
-    """`--admin-server` (LEAFCUTTR_ADMIN_SERVER)."""
+    """`--admin-server` (LEAFCUTTR_ADMIN_SERVER) and `--admin-auth` (LEAFCUTTR_ADMIN_AUTH)."""
     from leafcuttr_sdk import _cli_options
 
-    return _cli_options.keep(function, "admin_server")
+    return _cli_options.keep(function, "admin_server", "admin_auth")
 
 
 # Completion

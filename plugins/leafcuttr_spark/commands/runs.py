@@ -3,7 +3,6 @@
 import json
 import time
 import urllib.error
-import urllib.request
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -74,12 +73,12 @@ def _show_broker() -> None:
     context = command_context()
     address = context.admin_address
     try:
-        with urllib.request.urlopen(
-            f"http://{address}/plugins/spark/pipelines", timeout=context.timeout_s
-        ) as answer:
+        with context.open_admin("/plugins/spark/pipelines") as answer:
             rows: list[dict[str, Any]] = json.loads(answer.read(_MOST))
     except urllib.error.HTTPError as error:
         error.close()
+        if error.code == 403:
+            context.fail(f"the broker at {address} shows its pipelines to those who may DESCRIBE the cluster")
         context.fail(f"the broker at {address} runs no pipelines (lc.spark.pipelines)")
     except (OSError, ValueError) as error:
         context.fail(f"no broker answers at {address}: {getattr(error, 'reason', error)}")

@@ -18,7 +18,7 @@ from leafcuttr.cli.common.completion import DEFAULT_ADDRESS, groups_at, topics_a
 from leafcuttr.cli.common.failures import Failure, is_of_output, show_traceback
 from leafcuttr.cli.common.options.target import check_utf8
 from leafcuttr.cli.common.output import print_json, print_table, printable, progress
-from leafcuttr.cli.common.target import Target
+from leafcuttr.cli.common.target import TIMEOUT_S, Target
 from leafcuttr.runtime.described import first_of, is_of, words_of
 from leafcuttr.runtime.plugin_parts import Part, PartError
 from leafcuttr_sdk import _cli_options as shared
@@ -26,6 +26,8 @@ from leafcuttr_sdk.cli import HOST, CommandContext
 from leafcuttr_sdk.errors import PluginError
 
 if TYPE_CHECKING:
+    from http.client import HTTPResponse
+
     from leafcuttr.plugins.filters_alone import FiltersAlone
     from leafcuttr_sdk.filters import FilterChain
     from leafcuttr_sdk.peers import Peer
@@ -78,6 +80,18 @@ class HostedCommand(CommandContext):
         from leafcuttr.cli.common.librdkafka.admin_port import admin_address
 
         return admin_address(self._target)
+
+    def open_admin(self, path: str, *, method: str = "GET") -> "HTTPResponse":
+        from leafcuttr.cli.common.admin_client import log_in_of, log_in_of_client, open_admin
+
+        file = self._given("admin_auth", "admin_server_option")
+        address, has_clients = self.admin_address, "properties" in self._all_given
+        given = None if file is None else log_in_of(file)
+        of_client = None
+        if given is None and has_clients:
+            of_client = log_in_of_client(self._target.properties, address)
+        timeout_s = self.timeout_s if has_clients else TIMEOUT_S
+        return open_admin(address, path, method, timeout_s, given, of_client)
 
     def record_filters(
         self, names: Sequence[str], topic: str, settings: Mapping[str, str] | None = None

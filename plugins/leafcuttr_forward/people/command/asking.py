@@ -5,6 +5,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -43,7 +44,9 @@ def complete_flows(ctx: "click.Context", param: "click.Parameter", incomplete: s
 
     address = ctx.params.get("leafcuttr_admin_server") or os.environ.get("LEAFCUTTR_ADMIN_SERVER")
     try:
-        rows = _fetch(str(address), _PATH, _COMPLETION_S) if address else []
+        url = f"http://{address}{_PATH}"
+        opening = partial(urllib.request.urlopen, url, timeout=_COMPLETION_S)
+        rows = _fetched(str(address), opening) if address else []
         return [row["flow"] for row in rows if row["flow"].startswith(incomplete)]
     except (PluginError, LookupError, TypeError):
         return []
@@ -51,12 +54,12 @@ def complete_flows(ctx: "click.Context", param: "click.Parameter", incomplete: s
 
 def _get(path: str) -> Any:
     context = command_context()
-    return _fetch(context.admin_address, path, context.timeout_s)
+    return _fetched(context.admin_address, partial(context.open_admin, path))
 
 
-def _fetch(address: str, path: str, timeout_s: float) -> Any:
+def _fetched(address: str, opening: Callable[[], Any]) -> Any:
     try:
-        with urllib.request.urlopen(f"http://{address}{path}", timeout=timeout_s) as answer:
+        with opening() as answer:
             return json.loads(answer.read(_MOST))
     except urllib.error.HTTPError as error:
         raise PluginError(_told(error)) from None

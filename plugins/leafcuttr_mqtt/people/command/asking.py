@@ -2,7 +2,6 @@
 
 import json
 import urllib.error
-import urllib.request
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -25,10 +24,8 @@ def looks(function: F) -> F:
 def ask(path: str, method: str = "GET") -> Any:
     """What the admin port answers. Raises PluginError with a line for a person."""
     context = command_context()
-    url = f"http://{context.admin_address}/plugins/mqtt{path}"
     try:
-        request = urllib.request.Request(url, method=method)
-        with urllib.request.urlopen(request, timeout=context.timeout_s) as answer:
+        with context.open_admin(f"/plugins/mqtt{path}", method=method) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as error:
         raise PluginError(_told(error)) from None

@@ -1,8 +1,6 @@
 """`leafcuttr greenhouse`: sends readings to any Kafka, and shows what a broker with the plugin has last seen."""
 
 import json
-import urllib.parse
-import urllib.request
 
 import click
 
@@ -77,12 +75,12 @@ def latest(sensor: int | None) -> None:
     """
     context = command_context()
     query = "" if sensor is None else f"?sensor={sensor}"
-    url = f"http://{context.admin_address}/plugins/greenhouse/latest{query}"
+    path = f"/plugins/greenhouse/latest{query}"
     try:
-        with urllib.request.urlopen(url, timeout=context.timeout_s) as answer:
+        with context.open_admin(path) as answer:
             found = json.load(answer)
     except OSError as error:
-        context.fail(f"{url}: {error}")
+        context.fail(f"{context.admin_address}{path}: {error}")
     if context.as_json:
         context.print_json(found)
     else:
