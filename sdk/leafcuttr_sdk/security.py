@@ -120,6 +120,15 @@ class ClientQuota(Protocol):
         """Count bytes that it was sent. A `Broker` that acts for a client counts what it reads."""
         ...
 
+    @property
+    def is_of_time(self) -> bool:
+        """Whether the client may have a part only of the event loop's time: `request_percentage`."""
+        ...
+
+    def spent(self, seconds: float) -> None:
+        """The event loop has worked so long for it."""
+        ...
+
     def wait_s(self) -> float:
         """For how long it is to be held back, in seconds; 0: not at all."""
         ...

@@ -6,7 +6,7 @@ import json
 import shutil
 import ssl
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ import trio
 import trustme
 from trio_websocket import ConnectionClosed, open_websocket_url
 
+from leafcuttr.runtime.clock import SystemClock
 from leafcuttr.state.security.acl import (
     Acl,
     AclFilter,
@@ -30,6 +31,7 @@ from leafcuttr.state.security.acl import (
 from leafcuttr.state.security.credentials import ScramMechanism
 from leafcuttr.state.security.scram import new_credential
 from leafcuttr.state.security.users import CredentialDeletion, CredentialUpsertion
+from leafcuttr_sdk import Principal
 from support.http_proxy import Running, running
 from support.token_issuer import Issuer
 from support.waiting import within
@@ -276,6 +278,69 @@ async def test_tokens_of_oauthbearer(tmp_path: Path) -> None:
             )
 
 
+@pytest.fixture
+def pass_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Move the broker's time of day on by so many seconds."""
+    passed = 0.0
+    now_ms = SystemClock.now_ms
+    monkeypatch.setattr(SystemClock, "now_ms", lambda self: now_ms(self) + int(passed * 1000))
+
+    def pass_time(seconds: float) -> None:
+        nonlocal passed
+        passed += seconds
+
+    return pass_time
+
+
+def same_connection(*answers: httpx.Response) -> bool:
+    streams = [answer.extensions["network_stream"] for answer in answers]
+    return len({stream.get_extra_info("client_addr") for stream in streams}) == 1
+
+
+async def test_a_kept_connection_is_no_way_beyond_the_end_of_a_token(
+    tmp_path: Path, pass_time: Callable[[float], None]
+) -> None:
+    issuer = Issuer()
+    issuer.add("ES256", "one")
+    url = issuer.write(tmp_path / "keys")
+    more = {"sasl.oauthbearer.jwks.endpoint.url": url}
+    async with secured(tmp_path, "bearer", **more) as proxy, proxy.client() as client:
+        client.headers["authorization"] = f"Bearer {issuer.token('one')}"
+        first = await client.get("/topics")
+        pass_time(3500)
+        second = await client.get("/topics")
+        pass_time(200)
+        late = await client.get("/topics")
+        assert [each.status_code for each in (first, second, late)] == [200, 200, 401]
+        assert late.headers["www-authenticate"] == 'Bearer realm="leafcuttr"'
+        assert same_connection(first, second, late)
+
+
+async def test_a_stream_ends_with_its_token(tmp_path: Path, mock_clock: trio.testing.MockClock) -> None:
+    mock_clock.rate = 1.0
+    issuer = Issuer()
+    issuer.add("ES256", "one")
+    url = issuer.write(tmp_path / "keys")
+    more = {"sasl.oauthbearer.jwks.endpoint.url": url}
+    async with secured(tmp_path, "bearer", **more) as proxy:
+        await grant(proxy, "READ TOPIC t")
+        await proxy.broker.produce("t", b'"v"')
+        headers = {"authorization": f"Bearer {issuer.token('one')}"}
+        async with (
+            httpx.AsyncClient(base_url=proxy.url, timeout=None, headers=headers) as client,
+            httpx_sse.aconnect_sse(client, "GET", "/topics/t/stream?from=earliest") as source,
+        ):
+            events = source.aiter_sse()
+            values = (event async for event in events if event.event == "message" and event.data)
+            assert json.loads((await anext(values)).data)["value"] == "v"
+            mock_clock.jump(3000)
+            await proxy.broker.produce("t", b'"w"')
+            assert json.loads((await anext(values)).data)["value"] == "w"
+            mock_clock.jump(700)
+            with pytest.raises(httpx.RemoteProtocolError):
+                await anext(values)
+
+
 async def test_certificates_by_the_rules_of_the_broker(tmp_path: Path) -> None:
     authority, keys, trust = trustme.CA(), tmp_path / "keys.pem", tmp_path / "trust.pem"
     authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(keys))
@@ -317,6 +382,30 @@ async def test_a_producer_above_its_quota_is_answered_later(tmp_path: Path) -> N
         assert late.status_code == 429
         assert int(late.headers["retry-after"]) > 30
         assert (await client.get("/topics", auth=BOB)).status_code == 200
+
+
+async def test_the_time_of_the_loop_is_of_the_quota(tmp_path: Path) -> None:
+    """That of requests which are refused too; those are answered at once."""
+    async with secured(tmp_path) as proxy, proxy.client(auth=ALICE) as client:
+        await proxy.core.quotas.alter({(("user", "alice"),): {"request_percentage": 0.0001}})
+        quota = proxy.broker.security.quota(Principal("User", "alice"))
+        assert quota is not None and quota.is_of_time and not quota.wait_s()
+        # A microsecond in each second.
+        refused(await client.get("/topics/t"), "User:alice may not DESCRIBE topic t")
+        assert quota.wait_s() > 0
+        with trio.move_on_after(0.1) as held:
+            await client.get("/topics")
+        assert held.cancelled_caught
+        assert (await client.get("/topics", auth=BOB)).status_code == 200
+        await proxy.core.quotas.alter({(("user", "alice"),): {"request_percentage": 100_000}})
+        assert (await client.get("/topics")).status_code == 200
+        other = proxy.broker.security.quota(Principal("User", "alice"))
+        assert other is not None and not other.wait_s()
+        await proxy.core.quotas.alter({(("user", "bob"),): {"producer_byte_rate": 10}})
+        of_bytes = proxy.broker.security.quota(Principal("User", "bob"))
+        assert of_bytes is not None and not of_bytes.is_of_time
+        of_bytes.spent(1000)
+        assert not of_bytes.wait_s()
 
 
 async def test_without_quotas_and_authorizer_the_proxy_is_the_broker(tmp_path: Path) -> None:

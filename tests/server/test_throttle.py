@@ -13,7 +13,6 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from leafcuttr.metrics.counts import Counts
 from leafcuttr.server.states import State
-from leafcuttr.server.stopwatch import Stopwatch
 from leafcuttr.server.throttle import ConnectionThrottle, Pause
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.security.buckets import Bucket
@@ -25,6 +24,7 @@ from leafcuttr.state.security.quota_entities import (
     entity_of,
 )
 from leafcuttr.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from leafcuttr_sdk._stopwatch import Stopwatch
 from support.logs import batch
 from support.peer import Peer, connect, fetch_request, metadata_request, produce_request, serves
 

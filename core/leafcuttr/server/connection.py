@@ -36,12 +36,12 @@ from leafcuttr.server.receive import SMALL_FRAME, FrameTooLarge, ReceiveBuffer
 from leafcuttr.server.repeated_produce import RepeatedProduce
 from leafcuttr.server.routes import FEW_ELEMENTS, REFUSED, Route, route
 from leafcuttr.server.states import ENDED, READS, WAITS, WATCHED, Event, State, after
-from leafcuttr.server.stopwatch import Stopwatch
 from leafcuttr.server.transport import Transport
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
 from leafcuttr.wire.errors import EncodeError, ManyElements, WireError
 from leafcuttr.wire.frame import read_client_id
+from leafcuttr_sdk._stopwatch import Stopwatch
 from leafcuttr_sdk.trouble import exhausted
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ from leafcuttr.metrics.counts import Counts
 from leafcuttr.server.reactor import Served
 from leafcuttr.server.repeated_produce import RepeatedProduce
 from leafcuttr.server.states import State
-from leafcuttr.server.stopwatch import Stopwatch
 from leafcuttr.state.security.buckets import Bucket
 from leafcuttr.state.security.limits import ClientLimits
 from leafcuttr.state.security.quota_entities import PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 from leafcuttr.wire.api import ApiKey
+from leafcuttr_sdk._stopwatch import Stopwatch
 
 _FETCH: Final = int(ApiKey.FETCH)
 _Answers = Sequence[tuple[int, Any, Any]]

@@ -1,7 +1,7 @@
 """One request and its answer, below any framework: headers, body, the answer's head, what is counted of it."""
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from math import ceil
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 
 import trio
 
+from leafcuttr_sdk._stopwatch import Stopwatch
 from leafcuttr_sdk.authentication import ANONYMOUS
 from leafcuttr_sdk.web.asgi import Message, RawHeaders, Receive, Scope, Send
 from leafcuttr_sdk.web.bodies import Body
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 _READ_ANYWAY: Final = 64 * 1024
 _MOST_PARAMETERS: Final = 1000
 _NO_PARAMETERS: Final[Mapping[str, str]] = {}
+
+
+async def _called(handler: "Callable[[Exchange], Awaitable[None]]", exchange: "Exchange") -> None:
+    await handler(exchange)
 
 
 class Exchange:
@@ -52,6 +57,7 @@ class Exchange:
         self.body: Body | None = None
         """None until it is first read."""
         self._quota: ClientQuota | None = None
+        self._stopwatch: Stopwatch | None = None
 
     async def begin(self) -> None:
         """Before the request is handled: a client above its quota waits. Raises ApiError 429 where it would for too
@@ -66,6 +72,24 @@ class Exchange:
             )
         if wait_s > 0:
             await trio.sleep(wait_s)
+        if self._quota.is_of_time:
+            self._stopwatch = Stopwatch()
+
+    async def handle(self, handler: "Callable[[Exchange], Awaitable[None]]") -> None:
+        """Have the request handled. The time of the event loop that this takes is of the client's quota, if it has one
+        of that: without what other tasks do for it, and without what it waits for."""
+        if self._stopwatch is None:
+            await handler(self)
+            return
+        try:
+            await self._stopwatch.measured(_called(handler, self))
+        finally:
+            self._charge()
+
+    def _charge(self) -> None:
+        """The client's quota with the time since this was called last."""
+        if self._stopwatch is not None and self._quota is not None:
+            self._quota.spent(self._stopwatch.take())
 
     @property
     def path(self) -> str:
@@ -132,6 +156,7 @@ class Exchange:
 
     async def send(self, message: Message) -> None:
         """Sends a part of the answer; the first one gets the headers of every answer."""
+        self._charge()
         if message["type"] == "http.response.start":
             if self._quota is not None and message["status"] < 400:
                 await trio.sleep(min(self._quota.wait_s(), self.serving.limits.request_s))

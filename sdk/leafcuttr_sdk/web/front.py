@@ -83,7 +83,7 @@ class Front:
                 return
             if self._clients is None:
                 await exchange.begin()
-                await self._handle(exchange)
+                await exchange.handle(self._handle)
             else:
                 await self._handle_for_client(self._clients, exchange)
         except Gone:
@@ -113,7 +113,7 @@ class Front:
         exchange.principal = client.principal
         with self._serving.while_logged_in(client) as time:
             await exchange.begin()
-            await self._handle(exchange)
+            await exchange.handle(self._handle)
         if time.cancelled_caught:
             if not exchange.status:
                 raise clients.refusal("The credentials have expired.")

@@ -13,6 +13,7 @@ import pytest
 import trio
 
 from leafcuttr.embedded import EmbeddedBroker, open_broker
+from leafcuttr.runtime.clock import SystemClock
 from leafcuttr.state.security.acl import (
     Acl,
     AclFilter,
@@ -27,6 +28,7 @@ from leafcuttr.state.security.users import CredentialUpsertion
 from leafcuttr_registry.api import documentation
 from leafcuttr_registry.api.rights import NEEDS, resource
 from leafcuttr_sdk.security import Operation
+from support.token_issuer import Issuer
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 SHA256 = ScramMechanism.SCRAM_SHA_256
@@ -37,7 +39,7 @@ OTHER = json.dumps({"type": "record", "name": "S", "fields": [{"name": "b", "typ
 
 @asynccontextmanager
 async def secured(
-    tmp_path: Path, auth: str = "basic"
+    tmp_path: Path, auth: str = "basic", **more: str
 ) -> AsyncIterator[tuple[EmbeddedBroker, httpx.AsyncClient]]:
     given: dict[str, Any] = {
         "log.dirs": str(tmp_path / "data"),
@@ -49,6 +51,7 @@ async def secured(
         "lc.schema.registry.auth": auth,
         "authorizer.class.name": STANDARD,
         "super.users": "User:root",
+        **more,
     }
     async with open_broker(given) as broker:
         for name, password in (ALICE, ("root", "root")):
@@ -142,6 +145,26 @@ async def test_who_is_not_in(tmp_path: Path) -> None:
         assert wrong.status_code == 401
         assert wrong.headers["www-authenticate"].startswith("Basic")
         assert (await client.get("/schemas/types")).status_code == 200
+
+
+async def test_a_kept_connection_is_no_way_beyond_the_end_of_a_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed_ms = 0
+    now_ms = SystemClock.now_ms
+    monkeypatch.setattr(SystemClock, "now_ms", lambda self: now_ms(self) + passed_ms)
+    issuer = Issuer()
+    issuer.add("ES256", "one")
+    more = {"sasl.oauthbearer.jwks.endpoint.url": issuer.write(tmp_path / "keys")}
+    async with secured(tmp_path, "bearer", **more) as (_, client):
+        answers = []
+        token = {"authorization": f"Bearer {issuer.token('one')}"}
+        for moved_ms in (0, 3_500_000, 3_700_000):
+            passed_ms = moved_ms
+            answers.append(await client.get("/subjects", headers=token, auth=None))
+        assert [each.status_code for each in answers] == [200, 200, 401]
+        streams = [each.extensions["network_stream"] for each in answers]
+        assert len({each.get_extra_info("client_addr") for each in streams}) == 1
 
 
 async def test_without_a_log_in_a_client_is_anonymous(tmp_path: Path) -> None:

@@ -124,6 +124,14 @@ class _Quota:
     def consumed(self, size: int) -> None:
         self._limits.consumed(size, trio.current_time())
 
+    @property
+    def is_of_time(self) -> bool:
+        return self._limits.request is not None
+
+    def spent(self, seconds: float) -> None:
+        if self._limits.request is not None and seconds > 0:
+            self._limits.request.take(seconds, trio.current_time())
+
     def wait_s(self) -> float:
         now_s = trio.current_time()
         producer, consumer, request, _ = self._limits

@@ -7,7 +7,7 @@ import time
 import pytest
 import trio
 
-from leafcuttr.server.stopwatch import Stopwatch
+from leafcuttr_sdk._stopwatch import Stopwatch
 
 
 async def test_a_stopwatch_measures_the_steps_of_a_task() -> None:
