@@ -160,7 +160,7 @@ def options(*words: str) -> dict[str, tuple[Any, ...]]:
 
 def test_the_options_are_those_of_ours(orchard: Path) -> None:
     ours, theirs = options("topics", "list"), options("orchard", "count")
-    names = ["--bootstrap-server", "-X", "--client-config", "--command-config", "--timeout", "--json"]
+    names = ["--bootstrap-server", "-X", "--command-config", "--timeout", "--json"]
     assert [name for name in theirs if name in ours] == [name for name in ours if name in names] == names
     for name in names:
         assert theirs[name] == ours[name]
