@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import subprocess
-import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from leafcuttr_forward.flows.points import VARIABLE
 from leafcuttr_forward.flows.spec import Guarantee
 from support import librdkafka
 from support.broker_process import clean_environ
+from support.forked_start import start_leafcuttr
 from support.waiting import until
 
 PARTITIONS = 3
@@ -172,15 +172,15 @@ class Relay:
         return b"reading from" in self._log.read_bytes()[self._old :]
 
     def _start(self, point: str = "") -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "leafcuttr", "relay", "--config", str(self._file), "--name", NAME]
+        words = ["relay", "--config", str(self._file), "--name", NAME, "--dead-letter-topic", DEAD]
         with self._log.open("ab") as out:
             self._old = out.tell()
-            return subprocess.Popen(
-                [*command, "--dead-letter-topic", DEAD, *self._options],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                env=clean_environ({VARIABLE: point or self._arming.text}),
+            return start_leafcuttr(
+                [*words, *self._options],
+                cwd=Path.cwd(),
+                environ=clean_environ({VARIABLE: point or self._arming.text}),
+                stdout=out.fileno(),
+                stderr=out.fileno(),
             )
 
 

@@ -54,7 +54,7 @@ BOTH = [Guarantee.EXACTLY_ONCE, pytest.param(Guarantee.AT_LEAST_ONCE, marks=pyte
 def test_nothing_is_lost_or_comes_twice(
     tmp_path: Path, request: pytest.FixtureRequest, seed: int, guarantee: Guarantee
 ) -> None:
-    kills = request.config.getoption("--kills") or (100 if request.config.getoption("--long") else 3)
+    kills = request.config.getoption("--kills") or (100 if request.config.getoption("--long") else 2)
     dice = random.Random(seed)
     unused = threading.Event()
     began = time.monotonic()

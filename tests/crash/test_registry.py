@@ -215,7 +215,7 @@ def test_nothing_that_was_answered_is_lost(
 ) -> None:
     long = bool(request.config.getoption("--long", default=False))
     given = request.config.getoption("--kills", default=None)
-    kills = int(given) if given is not None else (100 if long else 3)
+    kills = int(given) if given is not None else (100 if long else 2)
     port = free_port()
     run = BrokerRun(tmp_path, seed, {**SETTINGS, **COMPACTED, "lc.schema.registry.port": str(port)})
     plan = [""] * (kills - kills // 3) + [

@@ -50,6 +50,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a checkout")
+@pytest.mark.long
 def test_a_metric_is_added_as_the_page_says(tree: Path, tmp_path: Path) -> None:
     for diff in blocks("diff"):
         done = subprocess.run(

@@ -208,11 +208,13 @@ def test_the_first_failure_ends_all_if_told(folder: Path) -> None:
     assert re.search(r"stopping after \d failures", said)  # several may fail at once
 
 
+@pytest.mark.long
 def test_nothing_is_chosen(folder: Path) -> None:
     (folder / "test_a.py").write_text("def test_it():\n    pass\n")
     assert run(folder, "-k", "another")[0] == 5
 
 
+@pytest.mark.long
 def test_an_error_of_the_collection_runs_nothing(folder: Path) -> None:
     (folder / "test_a.py").write_text("import there_is_none\n")
     (folder / "test_b.py").write_text("def test_it():\n    pass\n")
@@ -258,6 +260,7 @@ def test_what_failed_is_run_once_more_alone_if_told(folder: Path) -> None:
     assert len(set(processes)) == 2
 
 
+@pytest.mark.long
 def test_without_being_told_nothing_is_run_again(folder: Path) -> None:
     (folder / "test_a.py").write_text(AT_SECOND)
     status, said = run(folder)
@@ -265,6 +268,7 @@ def test_without_being_told_nothing_is_run_again(folder: Path) -> None:
     assert "1 failed, 2 passed, 1 error" in said
 
 
+@pytest.mark.long
 def test_more_that_failed_than_may_be_run_again_have_failed(folder: Path) -> None:
     (folder / "test_a.py").write_text(AT_SECOND)
     status, said = run(folder, "--second-attempts", "1")
@@ -281,6 +285,7 @@ def test_what_fails_twice_has_failed(folder: Path) -> None:
     assert "FAILED test_a.py::test_it" in said
 
 
+@pytest.mark.long
 def test_a_process_that_ends_has_no_second_attempt(folder: Path) -> None:
     (folder / "test_ends.py").write_text(ENDS)
     status, said = run(folder, "--second-attempts", "3")
@@ -288,6 +293,7 @@ def test_a_process_that_ends_has_no_second_attempt(folder: Path) -> None:
     assert "1 failed, 1 passed" in said
 
 
+@pytest.mark.long
 def test_what_fails_with_the_session_has_no_second_attempt(folder: Path) -> None:
     with (folder / "conftest.py").open("a") as conftest:
         conftest.write(OF_THE_SESSION)

@@ -88,7 +88,7 @@ def test_tls(tmp_path: Path) -> None:
     assert run_page("how-to/tls.md", tmp_path) >= 7
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(
     ("page", "parts"),
     [

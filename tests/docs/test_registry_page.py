@@ -24,6 +24,7 @@ PAGE = "how-to/registry.md"
 @pytest.mark.skipif(
     not (shutil.which("bash") and shutil.which("curl")), reason="the commands are for bash and curl"
 )
+@pytest.mark.long
 def test_the_commands_do_what_the_page_shows(tmp_path: Path) -> None:
     assert run_page(PAGE, tmp_path) >= 12
 

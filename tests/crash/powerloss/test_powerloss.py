@@ -29,7 +29,7 @@ from crash.powerloss.replay import (
     states,
 )
 
-GATE_STATES = 16
+GATE_STATES = 8
 LONG_CUTS = 250  # of each life, with seven outcomes each
 
 
@@ -61,10 +61,16 @@ def test_the_program_starts_after_a_cut_and_once_more_after_sigkill(
     "breaks",
     [
         pytest.param(r"^/data$", id="the data directory is never synced"),
-        pytest.param(r"^/data/(sync|moved|__)[^/]*$", id="folders of partitions are never synced"),
+        pytest.param(
+            r"^/data/(sync|moved|__)[^/]*$",
+            id="folders of partitions are never synced",
+            marks=pytest.mark.long,
+        ),
         pytest.param(r"/sync-0/\d+\.log$", id="records are not written through"),
         pytest.param(r"metadata\.sqlite", id="metadata is not synced"),
-        pytest.param(r"log-start-offset-checkpoint", id="log start offsets are not synced"),
+        pytest.param(
+            r"log-start-offset-checkpoint", id="log start offsets are not synced", marks=pytest.mark.long
+        ),
     ],
 )
 def test_a_broken_disk_is_noticed(life: Life, scratch: Path, breaks: str) -> None:
