@@ -114,10 +114,11 @@ class TlsTransport:
         return len(self._kept) >= _HEADER
 
     def receive_into(self, buffer: memoryview, /) -> int:
-        size, total = len(buffer), 0
+        read, size, total = self._tls.read, len(buffer), 0
         while total < size:
             try:
-                count = self._tls.read(size - total, buffer[total:])
+                # One record of TLS at most.
+                count = read(size - total, buffer[total:])
             except ssl.SSLWantReadError:
                 if total:
                     break
@@ -136,7 +137,8 @@ class TlsTransport:
                 raise
             if not count:
                 break  # the peer has said that it sends no more
-            total += int(count)
+            total += count
+        if total:
             self._without_data = 0
         return total
 
