@@ -137,7 +137,7 @@ class TlsTransport:
                 raise
             if not count:
                 break  # the peer has said that it sends no more
-            total += count
+            total += int(count)
         if total:
             self._without_data = 0
         return total
