@@ -1,7 +1,7 @@
 """What every suite shares: the choice between the short slice of the gate and the long run.
 
 A test marked `long` runs only under `--long`, which the named nox sessions pass; of one marked `one_in(n)` every n-th
-case runs without, and of a property's examples a quarter.
+case runs without, and of a property's examples an eighth.
 """
 
 import signal
@@ -11,10 +11,14 @@ from hypothesis import HealthCheck, Phase, settings
 
 from support.folder_times import FolderTimes, ProcessorTimes
 from support.gates_slice import divided, sampled, take_all_examples
-from support.setting_marks import changes_what_it_says  # noqa: F401  (a fixture of every test)
 from support.side_by_side import costliest_first
 
-pytest_plugins = ["support.forked_run", "support.live_fixtures", "support.patient_clock"]
+pytest_plugins = [
+    "support.forked_run",
+    "support.live_fixtures",
+    "support.patient_clock",
+    "support.setting_marks",
+]
 
 # What a test may take in a long suite, in seconds: the gate's limit, in pyproject.toml, is for its slices of them.
 LONG_TIMEOUT_S = 3600

@@ -1,5 +1,5 @@
 """Which tests are in the gate: those that are not marked `long`, and of one that is marked `one_in(n)` every n-th case;
-of the examples of a property a quarter, the same in each run.
+of the examples of a property an eighth, the same in each run.
 
 All of them run under `--long`.
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pytest
 
-_SHARE = 4
+_SHARE = 8
 _all_examples = False
 
 
@@ -21,9 +21,10 @@ def take_all_examples() -> None:
     _all_examples = True
 
 
-def sampled(examples: int) -> int:
-    """With how many of so many examples hypothesis tries a property in this run."""
-    return examples if _all_examples else max(examples // _SHARE, 10)
+def sampled(examples: int, *, at_least: int = 10) -> int:
+    """With how many of so many examples hypothesis tries a property in this run. Of a property that is tried for each
+    message of the protocol, or the like, it may be `at_least` fewer."""
+    return examples if _all_examples else max(examples // _SHARE, at_least)
 
 
 def divided(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:

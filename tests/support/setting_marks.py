@@ -65,13 +65,24 @@ def _mark(decorator: ast.expr) -> tuple[list[str], Mapping[str, object]] | None:
     return [ast.literal_eval(argument) for argument in decorator.args], options
 
 
-@pytest.fixture(autouse=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Give marked tests the fixture. It comes before the others of its scope, as one of all tests would; in all tests
+    it would take more time than many of them do."""
+    if isinstance(item, pytest.Function) and item.get_closest_marker("setting"):
+        of_test = [name for name in item.fixturenames if _is_of_test(item, name)]
+        wider = [name for name in item.fixturenames if name not in of_test]
+        item.fixturenames = [*wider, changes_what_it_says.__name__, *of_test]
+
+
+def _is_of_test(item: pytest.Function, name: str) -> bool:
+    found = item._fixtureinfo.name2fixturedefs.get(name)
+    return not found or found[-1].scope == "function"
+
+
+@pytest.fixture
 def changes_what_it_says(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """At the end of a marked test: each setting that it names has been given another value than its default."""
     marks = list(request.node.iter_markers("setting"))
-    if not marks:
-        yield
-        return
     given: set[str] = set()
     while_running: set[str] = set()
     parse, replace = ConfigKey.parse, Settings.replace_dynamic

@@ -60,9 +60,14 @@ def test_the_records_of_groups_equal_kafkas_definition(cls: type[Any]) -> None:
 
 
 @cache
+def _jar(name: str) -> zipfile.ZipFile:
+    """Opened once: its list of contents is long."""
+    return zipfile.ZipFile(jars.home(_VERSION) / "libs" / f"{name}-{_VERSION}.jar")
+
+
+@cache
 def _definition(name: str, jar_of: str = _CLIENTS) -> dict[str, Any]:
-    with zipfile.ZipFile(jars.home(_VERSION) / "libs" / f"{jar_of}-{_VERSION}.jar") as jar:
-        text = jar.read(f"common/message/{name}.json").decode()
+    text = _jar(jar_of).read(f"common/message/{name}.json").decode()
     found: dict[str, Any] = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
     return found
 

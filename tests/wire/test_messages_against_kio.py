@@ -22,6 +22,7 @@ from leafcuttr.wire.api import APIS, Api
 from leafcuttr.wire.codec import decode, encode
 from leafcuttr.wire.emit import present_fields
 from leafcuttr.wire.schema import Array, FieldSpec, PrimitiveType
+from support.gates_slice import sampled
 from support.wire_strategies import every_version, messages
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -37,6 +38,7 @@ def _cases() -> list[Any]:
     ]
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize(("api", "part", "version"), _cases())
 def test_kio_reads_what_we_write_and_writes_what_we_read(api: Api, part: str, version: int) -> None:
     ours = getattr(api, part)
@@ -47,7 +49,12 @@ def test_kio_reads_what_we_write_and_writes_what_we_read(api: Api, part: str, ve
     def limits(struct: type[Any], spec: FieldSpec) -> st.SearchStrategy[Any] | None:
         return _within_kio(pairs[struct, spec.name])
 
-    @settings(max_examples=15, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=sampled(20, at_least=3),
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(message=messages(ours, version, limits))
     def check(message: Any) -> None:
         data = encode(message, version)

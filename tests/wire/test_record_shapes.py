@@ -153,6 +153,7 @@ def test_with_shapes_the_same_is_read(
         assert read_all(bytes(batch), shapes) == read_all(bytes(batch), None)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("key", [b"key", b"k" * 70, b"", None])
 @pytest.mark.parametrize("value", [b"value", b"v" * 70, b"", None])
 @pytest.mark.parametrize("way", ["sets", "sizes", "kkkk", "cccc", "wwww", "kcwk", "of these sizes"])

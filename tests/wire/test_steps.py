@@ -16,6 +16,7 @@ from leafcuttr.wire.errors import EncodeError, MalformedMessage, ManyElements
 from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from leafcuttr.wire.reading import MAX_ELEMENTS, compile_reader
 from leafcuttr.wire.writing import compile_writer
+from support.gates_slice import sampled
 from support.wire_strategies import every_version, messages
 
 T = TypeVar("T")
@@ -37,6 +38,7 @@ def asking_for(count: int) -> MetadataRequest:
     return MetadataRequest(topics=[MetadataRequestTopic(name=f"n{number}") for number in range(count)])
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
 @pytest.mark.parametrize("part", ["request", "response"])
 @pytest.mark.parametrize("newest", [True, False], ids=["newest", "oldest"])
@@ -49,7 +51,12 @@ def test_in_steps_the_same_is_read_and_written(
     monkeypatch.setattr(writing, "PER_STEP", 1)
     read, write = compile_reader(cls, version, in_steps=True), compile_writer(cls, version, in_steps=True)
 
-    @settings(max_examples=5, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=sampled(16, at_least=2),
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(message=messages(cls, version))
     def check(message: Any) -> None:
         data = encode(message, version)
