@@ -36,6 +36,8 @@ AS_KAFKA = (
     "tests/offline/test_repair_adopt_kafka.py",
 )
 """Tests of the log's files beside what a Kafka makes of its own, and by its tools."""
+CASES = ("client", "handlers", "log", "monitoring", "offline", "state", "wire")
+"""Folders of tests of which the gate has some cases, and no other session has all."""
 
 
 def find_pyenv_interpreters() -> None:
@@ -219,9 +221,17 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def properties(session: nox.Session) -> None:
-    """Every property with all of its examples, others in each run; the gate tries a quarter, always the same."""
+    """Every property with all of its examples, others in each run; the gate tries an eighth, always the same."""
     install(session, "test")
     session.run("pytest", "-m", "hypothesis", "--long", *session.posargs)
+
+
+@nox.session
+def cases(session: nox.Session) -> None:
+    """All cases of tests of which the gate has some, in the folders that no other session runs in full."""
+    install(session, "test")
+    folders = [f"tests/{name}" for name in CASES]
+    session.run("pytest", *folders, "-m", "one_in or long", "--long", *session.posargs)
 
 
 @nox.session

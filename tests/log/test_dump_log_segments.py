@@ -92,7 +92,7 @@ def test_log_files(folder: Path) -> None:
         assert f"compresscodec: {codec}" in printed
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("option", [None, "--index-sanity-check", "--verify-index-only"])
 def test_indexes(folder: Path, suffix: str, option: str | None) -> None:

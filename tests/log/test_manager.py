@@ -476,7 +476,7 @@ async def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
 
 async def test_the_loop_is_not_held_by_many_partitions(tmp_path: Path) -> None:
     manager = opened(tmp_path)
-    for number in range(2000):
+    for number in range(500):
         manager.create(spec(number))
     turns = 0
     over = trio.Event()

@@ -15,6 +15,11 @@ from support.waiting import until
 LONE = "\ud800"
 
 
+@pytest.fixture(scope="module")
+def registry(own_registry: RegistryProcess) -> RegistryProcess:
+    return own_registry
+
+
 def key(subject: str, version: int, **more: Any) -> bytes:
     members = {"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1, **more}
     return json.dumps(members, separators=(",", ":")).encode()

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from support.broker_process import Restarting
 from support.registry import SETTINGS, Asked, plugin_settings
 from support.waiting import free_port
 
 CLIENTS = 4
-KILLS = 3
 
 
 class Client(threading.Thread):
@@ -51,7 +51,8 @@ class Client(threading.Thread):
             ask("DELETE", f"/subjects/{subject}?permanent=true")
 
 
-def test_killed_while_clients_register(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.long)])
+def test_killed_while_clients_register(tmp_path: Path, kills: int) -> None:
     port = free_port()
     settings = {**SETTINGS, **plugin_settings(tmp_path), "lc.schema.registry.port": str(port)}
     broker = Restarting(tmp_path / "broker", settings)
@@ -61,7 +62,7 @@ def test_killed_while_clients_register(tmp_path: Path) -> None:
     try:
         for client in clients:
             client.start()
-        for kill in range(1, KILLS + 1):
+        for kill in range(1, kills + 1):
             while min(len(client.answered) for client in clients) < kill * 10:
                 time.sleep(0.01)
             broker.restart(signal.SIGKILL)

@@ -20,6 +20,11 @@ from support.registry import Asked, RegistryProcess, running_registry
 from support.waiting import until
 
 
+@pytest.fixture(scope="module")
+def registry(own_registry: RegistryProcess) -> RegistryProcess:
+    return own_registry
+
+
 def write(address: str, records: Sequence[tuple[bytes | None, bytes | None]], topic: str = SCHEMAS) -> None:
     """Append as a client."""
     failures: list[Any] = []
@@ -166,8 +171,9 @@ def at_once(url: str, requests: Sequence[tuple[str, dict[str, Any]]]) -> list[An
     return answers
 
 
-def test_two_that_register_at_once_get_one_id(registry: RegistryProcess) -> None:
-    for round in range(5):
+@pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=pytest.mark.long)])
+def test_two_that_register_at_once_get_one_id(registry: RegistryProcess, rounds: int) -> None:
+    for round in range(rounds):
         body = {"schema": f"o,o{round}", "schemaType": "COLUMNS"}
         answers = at_once(registry.url, [(f"o-{round}-{number % 3}", body) for number in range(12)])
         assert len({answer["id"] for answer in answers}) == 1, answers
@@ -293,6 +299,7 @@ def test_the_port_opens_when_the_topic_is_read(tmp_path: Path) -> None:
         assert registry.ask.register("next", "next")["id"] == 3001
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("partitions", "config", "why"),
     [

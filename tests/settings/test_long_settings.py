@@ -80,7 +80,7 @@ def test_no_table_of_settings_is_forgotten() -> None:
     assert {catalog.owner_of(name) for name in others} <= BUNDLED.keys()
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize(("name", "value"), rows(TOPIC))
 def test_a_topic_with_it_is_served(
     serve: Any, name: str, value: int, caplog: pytest.LogCaptureFixture
@@ -93,7 +93,7 @@ def test_a_topic_with_it_is_served(
     nothing_was_raised(caplog)
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize(("name", "value"), rows(BROKER))
 def test_a_broker_with_it_serves(serve: Any, name: str, value: int, caplog: pytest.LogCaptureFixture) -> None:
     takes = value < LONG_MAX or name not in ALL_IS_KEPT

@@ -49,6 +49,7 @@ def test_how_a_test_may_end(expected: dict[str, Verdict]) -> None:
     assert {end.test.partition("::")[2]: end.verdict for end in ends} == expected
 
 
+@pytest.mark.long
 def test_every_way_is_closed() -> None:
     names = {name.partition("[")[0]: None for name in OF_THE_WAY}
     ends = run("retention.ms", [f"{SAMPLES}::{name}" for name in names])

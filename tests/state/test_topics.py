@@ -327,7 +327,7 @@ async def test_others_run_while_many_partitions_come_and_go(stored: Stored) -> N
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(work)
-        await stored.topics.create("orders", 1000, {})
+        await stored.topics.create("orders", 300, {})
         created, turns = turns, 0
         await stored.topics.delete("orders")
         nursery.cancel_scope.cancel()

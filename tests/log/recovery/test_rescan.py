@@ -32,6 +32,7 @@ from leafcuttr.log.segment.segment import Segment, segment_name
 from leafcuttr.offline.verify import verify_directory
 from leafcuttr.wire.batch import HEADER_SIZE, parse
 from leafcuttr_sdk import TopicPartition
+from support.gates_slice import sampled
 from support.logs import NOW, append, batch, read_all
 from support.managers import abandon, opened, spec
 
@@ -155,7 +156,7 @@ def close(log: Log) -> None:
 masks = st.integers(1, 255)
 behind = st.integers(SYNCED, BATCHES - 1)
 each_start = pytest.mark.parametrize("start", STARTS)
-few = settings(max_examples=8)
+few = settings(max_examples=sampled(16, at_least=2))
 
 
 def first_read(prepared: Prepared, start: str) -> int:

@@ -63,6 +63,7 @@ def aborted_and_open(directory: Path) -> tuple[int, int, list[AbortedTransaction
     return found
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "point",
     [

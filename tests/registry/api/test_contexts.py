@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from support.registry import Asked
+import pytest
+
+from support.registry import Asked, RegistryProcess
+
+
+@pytest.fixture(scope="module")
+def registry(own_registry: RegistryProcess) -> RegistryProcess:
+    return own_registry
 
 
 def columns(schema: str, **more: object) -> dict[str, object]:

@@ -16,6 +16,11 @@ from support.registry import Asked, RegistryProcess
 TABLE = (DOCS / "reference/registry.md").read_text().partition("## Endpoints")[2].partition("\n## ")[0]
 
 
+@pytest.fixture(scope="module")
+def registry(own_registry: RegistryProcess) -> RegistryProcess:
+    return own_registry
+
+
 def described(ask: Asked) -> Any:
     return ask.get("/openapi.json")
 

@@ -82,6 +82,7 @@ REFUSED: dict[str, Callable[[], str]] = {
 
 
 @pytest.mark.alone
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", LARGE)
 def test_large_schemas_are_read_and_compared(name: str) -> None:
     text = LARGE[name]()

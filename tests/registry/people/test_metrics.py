@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from leafcuttr.embedded import open_broker
@@ -18,6 +19,11 @@ from support.registry import RegistryProcess
 
 Scrape = dict[tuple[str, ...], float]
 USER = {"type": "record", "name": "User", "fields": [{"name": "name", "type": "string"}]}
+
+
+@pytest.fixture(scope="module")
+def registry(own_registry: RegistryProcess) -> RegistryProcess:
+    return own_registry
 
 
 def scrape(registry: RegistryProcess) -> Scrape:

@@ -36,7 +36,7 @@ TEN_THOUSAND = {
 }
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", TEN_THOUSAND)
 def test_ten_thousand_are_within_the_budget(name: str) -> None:
     schema = parsed(P3 + TEN_THOUSAND[name])
@@ -59,7 +59,7 @@ COMPLEX = {
 }
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", COMPLEX)
 def test_a_megabyte_is_too_complex(name: str) -> None:
     refused(P3 + COMPLEX[name], "too complex")
@@ -86,6 +86,7 @@ LARGE = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", LARGE)
 def test_a_megabyte_of_one_thing(name: str) -> None:
     text, saying = LARGE[name]

@@ -201,6 +201,7 @@ def test_the_first_constant_stays_first() -> None:
     )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", TEXTS)
 def test_each_form_is_read_again(name: str) -> None:
     try:
