@@ -301,6 +301,13 @@ def mutants(session: nox.Session) -> None:
     )
 
 
+@nox.session
+def mqtt(session: nox.Session) -> None:
+    """The tests of MQTT in full: bridges in each version of the protocol, with each QoS."""
+    install(session, "test")
+    session.run("pytest", "tests/mqtt", "--long", *session.posargs)
+
+
 @nox.session(name="mqtt-mutants")
 def mqtt_mutants(session: nox.Session) -> None:
     """Whether the conformance tests of MQTT notice statements of the plugin that are broken: all, or `-- WORD`."""

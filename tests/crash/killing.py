@@ -11,7 +11,7 @@ from typing import NamedTuple
 from crash import keyed
 from crash.acknowledged import ALL, NONE, SOME
 from crash.broker_run import BrokerRun
-from crash.load import SETTINGS, SYNCED, Load, create_topics
+from crash.load import PACE, SETTINGS, SYNCED, Load, create_topics
 from crash.load_audit import check_complete, check_files
 from crash.workload import DATA
 from leafcuttr.crashpoints import POINTS
@@ -44,6 +44,10 @@ ONCE = STOPPING | {"start.loaded", "start.unmarked", "recovery.cut"}
 ONCE |= {name for name in POINTS if name.startswith("compaction.")}
 
 
+UNREAD = 3
+"""How many kills at points may come between two readings, where not each is followed by one."""
+
+
 class Kill(NamedTuple):
     """One step of the plan: a point with its count, or "" for a random moment. `early`: it may be in the start."""
 
@@ -55,8 +59,8 @@ class Kill(NamedTuple):
         return self.point.partition(":")[0]
 
 
-def kill_at(name: str, dice: random.Random, *, early: bool = False) -> Kill:
-    most = 1 if name in ONCE else OFTEN.get(name, 2)
+def kill_at(name: str, dice: random.Random, *, early: bool = False, pace: float = 1.0) -> Kill:
+    most = 1 if name in ONCE else max(round(OFTEN.get(name, 2) / pace), 2)
     return Kill(f"{name}:{dice.randint(1, most)}", early or name in STARTING)
 
 
@@ -67,7 +71,8 @@ def points(*, thorough: bool) -> list[str]:
 
 def planned(dice: random.Random, kills: int, *, thorough: bool) -> list[Kill]:
     """Every point of `points` once, so many random moments; `thorough`: each point again, armed before the start."""
-    plan = [kill_at(name, dice) for name in points(thorough=thorough)]
+    pace = 1.0 if thorough else PACE
+    plan = [kill_at(name, dice, pace=pace) for name in points(thorough=thorough)]
     plan += [Kill("")] * kills
     if thorough:
         plan += [kill_at(name, dice, early=True) for name in sorted(POINTS - STOPPING)]
@@ -85,8 +90,9 @@ def run_kills(
     patience: float = 0.5,
 ) -> BrokerRun:
     """Kill a broker as planned, read back at the end, and print what has come of it. `thorough`: more clients, and
-    Kafka's tool reads all files; without it, two kills at points may come between two readings. `patience`: within how
-    many seconds a kill at random comes; `every_point`: those of `points` that were not reached are tried again.
+    Kafka's tool reads all files; without it, `UNREAD` kills at points may come between two readings. `patience`:
+    within how many seconds a kill at random comes; `every_point`: those of `points` that were not reached are tried
+    again.
 
     Raises AssertionError where anything that was acknowledged is lost, with what is missing in the files.
     """
@@ -123,10 +129,11 @@ def _go_through(
 ) -> None:
     load.start()
     run.kill(0.5)
-    look = True
+    unread = 0
     while plan:
         kill = plan.pop()
-        look = thorough or not look or not kill.point
+        look = thorough or unread == UNREAD or not kill.point
+        unread = 0 if look else unread + 1
         one_kill(run, load, kill, look=look, patience=patience)
         wanted = points(thorough=thorough) if every_point else ()
         for name in (each for each in wanted if each not in run.reached):

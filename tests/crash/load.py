@@ -14,6 +14,8 @@ from support import jars
 from support.wire_client import WireClient
 
 SYNCED: Final = "synced"
+PACE: Final = 3.0
+"""Of a run that is not thorough. `killing.kill_at` divides by it how often a point is passed before the kill."""
 INTERNAL: Final = 2  # partitions of each internal topic
 SETTINGS: Final = {
     # A segment of any topic, internal ones too, is full after forty batches or fewer.
@@ -35,8 +37,7 @@ class Load:
     """All that runs against the broker, and the comparison of what it was told with what there is."""
 
     def __init__(self, run: BrokerRun, seed: int, *, thorough: bool) -> None:
-        """`thorough`: a Java consumer group too, and more records in a batch. How many batches there are, and with that
-        how often a point is passed, is the same."""
+        """`thorough`: a Java consumer group too, more records in a batch, and shorter pauses between batches."""
         at, burst = run.address, 10 if thorough else 2
         numbered: list[Any] = [
             Sender(at, 0, idempotent=True, codec="none", burst=burst, partition=0),
@@ -53,6 +54,9 @@ class Load:
         self.topics, self.trimmer = Topics(at, seed), Trimmer(at, seed)
         self.raw = [Members(at, DATA), self.topics, self.trimmer]
         self.workers: list[Any] = [*numbered, self.keyed, self.committer, self.transactor, *self.raw]
+        if not thorough:
+            for worker in self.workers:
+                worker.pace = PACE
         self.java: java_clients.JavaConsumer | None = None
         if jars.missing() is None:
             numbered.append(java_clients.JavaProducer(run.folder, at, a_second=20 * burst))

@@ -11,9 +11,9 @@ commits and topics as they were acknowledged; after each kill and after the last
 problem. At the end, also of a run that has failed, software that is not ours reads the files (`foreign`): keys and
 values of all that was acknowledged, record by record, and what is missing is named by partition and offset.
 
-The gate runs one kill at each point at which no other of its tests kills (`killing.points`) and a few at random, and
-reads back after two of the former; `--kills 200` (the `crash` session runs that by default, with all points) as many as
-one likes. A failing run prints its seed; `--crash-seed` repeats it.
+The gate runs one kill at each point at which no other of its tests kills (`killing.points`) and one at random, and
+reads back after every fourth of the former; `--kills 200` (the `crash` session runs that by default, with all points)
+as many as one likes. A failing run prints its seed; `--crash-seed` repeats it.
 What exactly is running at the moment of a kill differs from run to run; the seed repeats the points, their counts, the
 delays and the order.
 """
@@ -31,7 +31,7 @@ def test_nothing_acknowledged_is_lost(
 ) -> None:
     long = request.config.getoption("--long", default=False)
     kills = request.config.getoption("--kills", default=None)
-    kills = kills if kills is not None else (200 if long else 2)
+    kills = kills if kills is not None else (200 if long else 1)
     with capsys.disabled():
         run = run_kills(
             tmp_path,

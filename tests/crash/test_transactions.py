@@ -523,7 +523,7 @@ def test_transactions_survive(
 ) -> None:
     long = request.config.getoption("--long", default=False)
     kills = request.config.getoption("--kills", default=None)
-    kills = kills if kills is not None else (60 if long else 3)
+    kills = kills if kills is not None else (60 if long else 2)
     run, notes = Run(tmp_path, seed), ["the run has not come to its end"]
     watcher: Watcher | None = None
     try:

@@ -32,7 +32,12 @@ PATIENCE = 20
 
 
 class Worker(ABC):
-    """A thread that takes steps until it is stopped. What goes wrong in it is kept for the test."""
+    """A thread that takes steps until it is stopped. What goes wrong in it is kept for the test.
+
+    `pace` is how many times as long as usual it pauses.
+    """
+
+    pace = 1.0
 
     def __init__(self, name: str) -> None:
         self.failure: str | None = None
@@ -57,7 +62,7 @@ class Worker(ABC):
         self._over.set()
 
     def pause(self, seconds: float) -> None:
-        self._over.wait(seconds)
+        self._over.wait(seconds * self.pace)
 
     @property
     def over(self) -> bool:

@@ -19,7 +19,15 @@ MOSQUITTO = shutil.which("mosquitto") or (
     "/usr/sbin/mosquitto" if Path("/usr/sbin/mosquitto").exists() else None
 )
 needs_mosquitto = pytest.mark.skipif(MOSQUITTO is None, reason="no mosquitto")
-PROTOCOLS = pytest.mark.parametrize("protocol", ["3.1", "3.1.1", "5.0"])
+_VERSIONS = ("3.1", "3.1.1", "5.0")
+PROTOCOLS = pytest.mark.parametrize("protocol", _VERSIONS)
+
+
+def each_with_each(*gate: tuple[str, int], levels: tuple[int, ...] = (0, 1, 2)) -> pytest.MarkDecorator:
+    """Each version of the protocol with each QoS of `levels`; the pairs of `gate` are in the gate."""
+    pairs = [(version, level) for level in levels for version in _VERSIONS]
+    cases = [pytest.param(*pair, marks=() if pair in gate else pytest.mark.long) for pair in pairs]
+    return pytest.mark.parametrize(("protocol", "qos"), cases)
 
 
 class Mosquitto:

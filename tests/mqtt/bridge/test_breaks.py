@@ -101,8 +101,15 @@ async def subscriber(mqtt: RunningMqtt, topic: str) -> MqttClient:
     return client
 
 
-@pytest.mark.parametrize("protocol", ["3.1.1", "5.0"])
-@pytest.mark.parametrize("qos", [1, 2])
+@pytest.mark.parametrize(
+    ("protocol", "qos"),
+    [
+        ("3.1.1", 1),
+        ("5.0", 2),
+        pytest.param("3.1.1", 2, marks=pytest.mark.long),
+        pytest.param("5.0", 1, marks=pytest.mark.long),
+    ],
+)
 async def test_nothing_is_lost_and_with_qos_2_nothing_comes_twice(
     tmp_path: Path, protocol: str, qos: int
 ) -> None:

@@ -10,7 +10,16 @@ import trio
 from leafcuttr_mqtt.bridge.bridges import RunningBridge
 from leafcuttr_mqtt.packets.types import ConnAck, Connect, Properties, PubAck, ReasonCode, Version
 from support.mqtt import V3, V5, RunningMqtt, running_mqtt
-from support.mqtt_bridges import PROTOCOLS, Mosquitto, bridge, client_of, is_up, mosquitto, needs_mosquitto
+from support.mqtt_bridges import (
+    PROTOCOLS,
+    Mosquitto,
+    bridge,
+    client_of,
+    each_with_each,
+    is_up,
+    mosquitto,
+    needs_mosquitto,
+)
 from support.waiting import free_port
 
 
@@ -344,8 +353,7 @@ async def in_a_circle(mqtt: RunningMqtt) -> RunningBridge:
     return found
 
 
-@PROTOCOLS
-@pytest.mark.parametrize("qos", [0, 1, 2])
+@each_with_each(("3.1", 0), ("3.1.1", 1), ("5.0", 2))
 async def test_two_bridges_in_a_circle(
     tmp_path: Path, protocol: str, qos: int, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -424,8 +432,7 @@ async def test_a_circle_with_a_bridge_of_mosquitto(tmp_path: Path, protocol: str
 
 
 @needs_mosquitto
-@PROTOCOLS
-@pytest.mark.parametrize("qos", [1, 2])
+@each_with_each(("3.1.1", 1), ("5.0", 2), levels=(1, 2))
 async def test_a_broker_there_that_is_restarted_a_dozen_times_under_load(
     tmp_path: Path, protocol: str, qos: int
 ) -> None:

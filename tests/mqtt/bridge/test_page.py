@@ -61,5 +61,6 @@ def test_every_reason_is_named() -> None:
 @pytest.mark.skipif(
     not (shutil.which("bash") and shutil.which("curl")), reason="the commands are for bash and curl"
 )
+@pytest.mark.long
 def test_the_commands_do_what_the_page_shows(tmp_path: Path) -> None:
     assert run_page("how-to/mqtt-bridges.md", tmp_path) == 7
