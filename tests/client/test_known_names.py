@@ -21,6 +21,7 @@ class Names {
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 def test_java_has_these_names(tmp_path: Path) -> None:
     program = tmp_path / "Names.java"

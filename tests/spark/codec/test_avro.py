@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from leafcuttr_spark.codec.avro import AvroColumns, AvroValueError, avro_columns
 from spark.codec.records import binary
+from support.gates_slice import sampled
 
 PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
     "null": st.none(),
@@ -78,7 +79,7 @@ def columns(schema: Any) -> AvroColumns:
 
 
 @given(records(), st.data())
-@settings(max_examples=80)
+@settings(max_examples=sampled(80))
 def test_values_are_those_of_fastavro(
     record: tuple[Any, st.SearchStrategy[Any]], data: st.DataObject
 ) -> None:
@@ -97,7 +98,7 @@ def test_values_are_those_of_fastavro(
 
 
 @given(records(), st.data())
-@settings(max_examples=80)
+@settings(max_examples=sampled(80))
 def test_damaged_values(record: tuple[Any, st.SearchStrategy[Any]], data: st.DataObject) -> None:
     """Either an error, or what fastavro reads of the same bytes."""
     schema, values = record

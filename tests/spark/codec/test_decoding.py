@@ -20,6 +20,7 @@ from leafcuttr_sdk.records import AbortedRange
 from leafcuttr_spark.codec import decoding
 from leafcuttr_spark.codec.decoding import Wanted, decode
 from spark.codec.records import moved, record_lists, rows_of
+from support.gates_slice import sampled
 
 FIXTURES = Path(__file__).parents[2] / "log" / "fixtures" / "kafka-4.3.1"
 ALL = Wanted(headers=True)
@@ -49,7 +50,7 @@ def sealed(batch: bytes) -> bytes:
 
 
 @given(st.lists(st.tuples(record_lists(max_gap=3), st.sampled_from(Codec)), min_size=1, max_size=4))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=sampled(30), deadline=None)
 def test_batches_are_what_the_broker_reads(lists: list[tuple[list[Record], Codec]]) -> None:
     data, base, expected = b"", 7, []
     for records, codec in lists:
@@ -153,7 +154,7 @@ def test_compressed_batches_are_joined_up_to_a_size(monkeypatch: pytest.MonkeyPa
 
 
 @given(st.integers(0, 200), st.integers(30, 40))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=sampled(20), deadline=None)
 def test_records_with_many_headers(most: int, records: int) -> None:
     heads = tuple((f"h{n}", None if n % 3 == 0 else b"%d" % n) for n in range(most))
     given_ = [Record(n, 0, None, b"", heads[: (n * 7) % (most + 1)]) for n in range(records)]
@@ -164,7 +165,7 @@ def test_records_with_many_headers(most: int, records: int) -> None:
 
 
 @given(record_lists(), st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=sampled(80), deadline=None)
 def test_changed_bytes_are_an_error_or_what_the_broker_reads(
     records: list[Record], data: st.DataObject
 ) -> None:
@@ -185,7 +186,7 @@ def test_changed_bytes_are_an_error_or_what_the_broker_reads(
 
 
 @given(record_lists(), st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=sampled(30), deadline=None)
 def test_cut_records_are_an_error(records: list[Record], data: st.DataObject) -> None:
     batch = encode_batch(records)
     end = data.draw(st.integers(HEADER_SIZE, len(batch) - 1))
@@ -196,7 +197,7 @@ def test_cut_records_are_an_error(records: list[Record], data: st.DataObject) ->
 
 
 @given(record_lists(max_size=4), st.sampled_from([codec for codec in Codec if codec]), st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=sampled(30), deadline=None)
 def test_changed_compressed_bytes(records: list[Record], codec: Codec, data: st.DataObject) -> None:
     batch = bytearray(encode_batch(records, codec=codec))
     at = data.draw(st.integers(HEADER_SIZE, len(batch) - 1))

@@ -16,6 +16,7 @@ from leafcuttr_spark.codec import encoding
 from leafcuttr_spark.codec.encoding import Rows, encode
 from leafcuttr_spark.codec.headers import HEADERS
 from spark.codec.records import binary, record_lists
+from support.gates_slice import sampled
 
 
 def rows_of(records: list[Record], *, with_headers: bool = True) -> Rows:
@@ -45,7 +46,7 @@ def read(batches: list[encoding.EncodedBatch]) -> list[Record]:
 
 
 @given(record_lists(), st.sampled_from(Codec), st.integers(1, 3000))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=sampled(50), deadline=None)
 def test_the_broker_reads_what_is_encoded(records: list[Record], codec: Codec, batch_bytes: int) -> None:
     batches = list(encode(rows_of(records), batch_bytes=batch_bytes, codec=codec))
     assert read(batches) == records
@@ -56,7 +57,7 @@ def test_the_broker_reads_what_is_encoded(records: list[Record], codec: Codec, b
 
 
 @given(record_lists())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=sampled(30), deadline=None)
 def test_kio_and_kafka_python_read_it(records: list[Record]) -> None:
     from kafka.record import MemoryRecords
     from kio.records.readers import read_batch
@@ -79,7 +80,7 @@ def test_kio_and_kafka_python_read_it(records: list[Record]) -> None:
 
 
 @given(record_lists(max_size=12), st.integers(0, 5), st.integers(0, 5))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=sampled(30), deadline=None)
 def test_slices_of_arrays(records: list[Record], before: int, behind: int) -> None:
     """Arrow's arrays may begin within their buffers."""
     padding = [Record(0, 0, b"no", b"no", (("no", b"no"),))]

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 from leafcuttr_sdk.batches import murmur2, partition_of
 from leafcuttr_spark.codec.murmur2 import murmur2_of, partitions_of
 from spark.codec.records import binary
+from support.gates_slice import sampled
 
 keys = st.lists(st.binary(max_size=40), max_size=30)
 
 
 @given(keys, st.integers(1, 100))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=sampled(80), deadline=None)
 def test_it_is_that_of_each_key(some: list[bytes], partitions: int) -> None:
     array = binary(some)
     assert murmur2_of(array).tolist() == [murmur2(key) for key in some]
@@ -35,7 +36,7 @@ def test_keys_of_java() -> None:
 
 
 @given(st.lists(st.integers(0, 3000), min_size=1, max_size=5))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=sampled(20), deadline=None)
 def test_long_keys(sizes: list[int]) -> None:
     some = [bytes(number % 251 for number in range(size)) for size in sizes]
     assert murmur2_of(binary(some)).tolist() == [murmur2(key) for key in some]
