@@ -75,7 +75,7 @@ def test_damaged_files(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     rng = random.Random(seed)
     with running_broker(tmp_path, SETTINGS) as broker:
         trio.run(fill, broker.port)
-    for _ in range(60 if request.config.getoption("--long") else 8):
+    for _ in range(60 if request.config.getoption("--long") else 4):
         files = [path for path in (broker.data / "harmed-0").iterdir() if path.is_file()]
         files += [
             path for path in broker.data.iterdir() if "checkpoint" in path.name or "partitions" in path.name

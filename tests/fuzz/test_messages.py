@@ -93,7 +93,7 @@ CASES = [
 @pytest.mark.parametrize(("key", "version"), CASES)
 def test_every_request(broker: BrokerProcess, request: pytest.FixtureRequest, key: int, version: int) -> None:
     api = APIS[key]
-    examples = 200 if request.config.getoption("--long") else 6
+    examples = 200 if request.config.getoption("--long") else 3
 
     @settings(
         max_examples=examples,

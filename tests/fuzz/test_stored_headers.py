@@ -57,7 +57,7 @@ from support.wire_client import WireClient
 # Without shrinking: an example is a start of the broker or two.
 SMALL = settings(
     phases=[Phase.explicit, Phase.generate],
-    max_examples=4,
+    max_examples=2,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
