@@ -471,3 +471,18 @@ def test_pkcs12_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     assert why(of_stores("key.p12", "trust.jks")).endswith(
         "it is a PKCS#12 keystore, which needs a package: pip install 'leafcuttr[security]'"
     )
+
+
+def test_what_a_truststore_of_java_has_is_trusted_without_its_issuer(tmp_path: Path) -> None:
+    child = trustme.CA().create_child_ca()
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    child.issue_cert("localhost").configure_cert(server)
+    store = pkcs12.serialize_key_and_certificates(
+        None,
+        None,
+        None,
+        [x509.load_pem_x509_certificate(child.cert_pem.bytes())],
+        serialization.BestAvailableEncryption(SECRET.encode()),
+    )
+    pem = file("ssl.truststore.location", tmp_path / "trust", store)
+    assert handshake(ClientTls(trusted=pem, truststore_password=SECRET), server) == ("TLSv1.3", False)

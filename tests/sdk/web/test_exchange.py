@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import httpx
 import pytest
+import trio
 
 from leafcuttr_sdk.web import ApiError, Application, Exchange
 from support.web_service import serving
@@ -109,3 +111,26 @@ async def test_the_media_type_of_errors(tmp_path: Path, accept: str, content_typ
     async with serving(tmp_path, lambda _: make) as served, served.client() as client:
         answer: httpx.Response = await client.get("/", headers={"accept": accept})
         assert (answer.status_code, answer.headers["content-type"]) == (409, content_type)
+
+
+async def test_the_time_behind_the_last_part_of_an_answer_is_of_the_quota_too() -> None:
+    class Quota:
+        is_of_time = True
+        charged: ClassVar[list[float]] = []
+
+        def wait_s(self) -> float:
+            return 0.0
+
+        def spent(self, seconds: float) -> None:
+            self.charged.append(seconds)
+
+    async def handle(exchange: Exchange) -> None:
+        await trio.lowlevel.checkpoint()
+
+    scope: Any = {"method": "GET", "headers": []}
+    one: Any = SimpleNamespace(quota=Quota(), limits=SimpleNamespace(request_s=1.0))
+    exchange = Exchange(scope, None, None, one)  # type: ignore[arg-type]
+    await exchange.begin()
+    await exchange.handle(handle)
+    (seconds,) = Quota.charged
+    assert seconds > 0
