@@ -85,6 +85,7 @@ def test_a_full_disk_refuses_registrations_and_serves_what_there_is(tmp_path: Pa
             assert broker.stop() == 0
 
 
+@pytest.mark.long
 def test_compaction_while_clients_register_and_a_restart(tmp_path: Path) -> None:
     cleaner = {"log.cleaner.backoff.ms": "50", "log.cleaner.min.cleanable.ratio": "0.01"}
 
