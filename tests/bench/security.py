@@ -14,6 +14,8 @@ quota  a producer with a quota over 30 s, and another one without beside it
 
 import argparse
 import json
+import os
+import re
 import statistics
 import subprocess
 import sys
@@ -25,6 +27,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.request import urlopen
 
 from load import BUILD, ONE_A_BATCH, Scale, delete_topics, kperf, scaled
 from peers import HERE, Kafka, LeafCuttr, Peer, free_port
@@ -36,6 +39,7 @@ COUNT: Final = 10_000
 USER, PASSWORD = "bench", "bench-password"
 ANONYMOUS: Final = "User:ANONYMOUS"
 AUTHORIZER: Final = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+PINNED: Final = ("taskset", "-c", str(max(os.sched_getaffinity(0))))
 Figures = dict[str, float]
 Table = dict[str, dict[str, list[float]]]
 """By figure, by side: one value a run."""
@@ -350,7 +354,16 @@ class Held:
 
 
 def clients(address: str, bench: Bench, *, tls: bool, count: int, user: str = "") -> Held:
-    words = [sys.executable, str(HERE / "security_clients.py"), address, str(count)]
+    words = [
+        *PINNED,
+        "nice",
+        "-n",
+        "15",
+        sys.executable,
+        str(HERE / "security_clients.py"),
+        address,
+        str(count),
+    ]
     if tls:
         words += ["--authority", str(bench.certificate.authority)]
     if user:
@@ -363,7 +376,7 @@ def back(bench: Bench) -> Table:
     peer, address = bench.ours(
         "leafcuttr",
         "sasl.enabled.mechanisms=SCRAM-SHA-256",
-        "sasl.mechanism.inter.broker.protocol=SCRAM-SHA-256",
+        f"lc.metrics.port={(admin := free_port())}",
         protocol="SASL_SSL",
     )
     found: Table = {}
@@ -372,10 +385,14 @@ def back(bench: Bench) -> Table:
         make_users(peer, [USER])
         kperf("produce", peer.address, "there", "1", "100")
         for run in range(bench.runs + 1):
+            # Beside the load on one processor, but before it: what it waits for is the broker.
             established = subprocess.Popen(
-                [str(BUILD), "latency", peer.address, "there", "200", "8"], stdout=subprocess.PIPE, text=True
+                [*PINNED, str(BUILD), "latency", peer.address, "there", "200", "8"],
+                stdout=subprocess.PIPE,
+                text=True,
             )
             time.sleep(2)  # it is under way
+            before = loop_delays(admin)
             with ThreadPoolExecutor() as pool:
                 held = list(
                     pool.map(
@@ -384,14 +401,34 @@ def back(bench: Bench) -> Table:
                     )
                 )
             served_s = max(each.said["ended"] for each in held) - min(each.said["began"] for each in held)
+            late_ms = delay_p99_ms(before, loop_delays(admin))
             p99 = json.loads(established.communicate()[0])["ack"]["p99_ms"]
             for each in held:
                 each.close()
-            print(f"#{run}: {count} served in {served_s:.2f} s; established p99 {p99:.1f} ms", flush=True)
-            if run:
-                found.setdefault("served s", {}).setdefault(peer.name, []).append(served_s)
-                found.setdefault("established client's p99 ms", {}).setdefault(peer.name, []).append(p99)
+            figures = {
+                "served s": served_s,
+                "the broker's loop late by, p99 ms": late_ms,
+                "established client's p99 ms": p99,
+            }
+            print(f"#{run}: {figures}", flush=True)
+            for name, value in figures.items() if run else ():
+                found.setdefault(name, {}).setdefault(peer.name, []).append(value)
     return found
+
+
+def loop_delays(port: int) -> dict[float, float]:
+    """How often the event loop has been late by at most so many seconds."""
+    with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        text = answer.read().decode()
+    found = re.findall(r'^leafcuttr_loop_delay_seconds_bucket\{le="([^"]+)"\} (\S+)', text, re.MULTILINE)
+    return {float(bound): float(count) for bound, count in found}
+
+
+def delay_p99_ms(before: Mapping[float, float], after: Mapping[float, float]) -> float:
+    """The least bound that 99 of 100 of those in between keep."""
+    counts = {bound: after[bound] - before.get(bound, 0) for bound in sorted(after)}
+    total = max(counts.values())
+    return next(bound for bound, count in counts.items() if count >= 0.99 * total) * 1000
 
 
 def quota(bench: Bench) -> Table:
@@ -400,26 +437,17 @@ def quota(bench: Bench) -> Table:
     peer, address = bench.ours("leafcuttr")
     found: Table = {}
     with started(peer):
-        words = [
-            "--add-config",
-            f"producer_byte_rate={rate}",
-            "--entity-type",
-            "clients",
-            "--entity-name",
-            "held",
-        ]
-        subprocess.run(
-            [
-                *(sys.executable, str(HERE / "kafka_peer.py"), "tool", "kafka.admin.ConfigCommand"),
-                *("--bootstrap-server", address, "--alter", *words),
-            ],
-            check=True,
-        )
         for run in range(bench.runs):
+            # A new client each time: one that was idle may take at once what its windows hold, as in Kafka.
+            client = f"held-{run}"
+            command = [sys.executable, str(HERE / "kafka_peer.py"), "tool", "kafka.admin.ConfigCommand"]
+            entity = ["--entity-type", "clients", "--entity-name", client]
+            altered = ["--alter", *entity, "--add-config", f"producer_byte_rate={rate}"]
+            subprocess.run([*command, "--bootstrap-server", address, *altered], check=True)
             alone = kperf("latency", address, f"alone-{run}", "200", "10")
             count = rate * seconds // 1000
             held = subprocess.Popen(
-                [str(BUILD), "produce", address, f"held-{run}", str(count), "1000", "client.id=held"],
+                [str(BUILD), "produce", address, client, str(count), "1000", f"client.id={client}"],
                 stdout=subprocess.PIPE,
                 text=True,
             )
