@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 _NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _PAUSE_S: Final = 0.25
+_AT_ONCE: Final = 16
+"""Connections that are accepted before others have their turn: each takes some tenths of a millisecond."""
 _RECHECK_S: Final = 1.0
 _MOST_REFUSED: Final = 1_000  # addresses of which it is remembered that their refusal was logged
 
@@ -339,7 +341,9 @@ async def accept_loop(
         await connections.wait_to_accept(listener)
         await trio.lowlevel.wait_readable(sock)
         try:
-            # All that have come: the queue of the kernel is short, and a client that it refuses waits a second.
+            # All that have come: the queue of the kernel is short, and a client that it refuses waits a second. But
+            # some at a time: where a thousand come back at once, those that are served do not wait for all.
+            came = 0
             while not connections.full(listener) and not connections.too_fast_s(listener):
                 transport, host, port = accept(sock, make_transport or connections.make_transport)
                 connection = connections.add(transport, listener, host, port)
@@ -347,6 +351,9 @@ async def accept_loop(
                     transport.close()
                     continue
                 nursery.start_soon(connections.serve, connection, transport, listener, host)
+                came += 1
+                if came % _AT_ONCE == 0:
+                    await trio.lowlevel.checkpoint()
         except BlockingIOError:
             continue
         except OSError as error:

@@ -60,8 +60,8 @@ class TlsTransport:
 
     async def handshake(self, limiter: trio.CapacityLimiter) -> None:
         """Raises OSError: ssl.SSLError for what is wrong with it, ConnectionError if the peer has gone."""
-        while not await trio.to_thread.run_sync(self._step, limiter=limiter):
-            await self._send_all()
+        while True:
+            # The client speaks first.
             if not self._has_more:
                 await trio.lowlevel.wait_readable(self._socket)
             try:
@@ -69,7 +69,10 @@ class TlsTransport:
                     raise ConnectionResetError("the peer has gone")
             except BlockingIOError:
                 continue
-        await self._send_all()
+            is_over = await trio.to_thread.run_sync(self._step, limiter=limiter)
+            await self._send_all()
+            if is_over:
+                break
         self._without_data = 0
 
     def _step(self) -> bool:
