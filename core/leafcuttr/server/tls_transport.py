@@ -16,6 +16,7 @@ from typing import Final
 import trio
 
 from leafcuttr.log.log import FileRegion
+from leafcuttr.server.arrivals import wait_for_arrival
 from leafcuttr.server.transport import PlainTransport, Sendable
 
 _SLICE: Final = 32 << 10
@@ -63,7 +64,7 @@ class TlsTransport:
         while True:
             # The client speaks first.
             if not self._has_more:
-                await trio.lowlevel.wait_readable(self._socket)
+                await wait_for_arrival(self.descriptor)
             try:
                 if not self._receive(_LEAST):
                     raise ConnectionResetError("the peer has gone")

@@ -10,6 +10,7 @@ import trio
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers import api_versions
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.server.arrivals import wait_for_arrival
 from leafcuttr.server.login.login import Login, LoginState
 from leafcuttr.server.routes import FEW_ELEMENTS, Route, route
 from leafcuttr.server.transport import Transport
@@ -127,7 +128,7 @@ class BeforeLogin:
             try:
                 count = self._transport.receive_into(memoryview(piece))
             except BlockingIOError:
-                await trio.lowlevel.wait_readable(self._transport.descriptor)
+                await wait_for_arrival(self._transport.descriptor)
                 continue
             if not count:
                 raise ConnectionResetError("the peer has gone")

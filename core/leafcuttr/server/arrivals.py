@@ -1,0 +1,68 @@
+"""Waiting for what clients send before they are served: for a handshake, for a log-in.
+
+trio resumes all tasks whose sockets have become readable in one turn of its loop. Where a thousand clients come back at
+once, those that are served would wait for all of them. So these have an epoll of their own, from which one task takes a
+few in each turn.
+"""
+
+import select
+from typing import Final
+
+import trio
+
+_AT_ONCE: Final = 8
+"""Tasks that are resumed in one turn: each goes on for some tenths of a millisecond."""
+
+
+async def wait_for_arrival(descriptor: int) -> None:
+    """Wait until the socket is readable, or has failed. One task for each socket; it is not closed meanwhile."""
+    try:
+        arrivals = _arrivals.get()
+    except LookupError:
+        arrivals = _Arrivals()
+        _arrivals.set(arrivals)
+    await arrivals.wait(descriptor)
+
+
+class _Arrivals:
+    """Of one event loop."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, trio.lowlevel.Task] = {}
+        self._epoll: select.epoll | None = None  # only while some wait: it is a descriptor
+
+    async def wait(self, descriptor: int) -> None:
+        try:
+            epoll = self._opened()
+            epoll.register(descriptor, select.EPOLLIN)
+        except OSError:  # no descriptor, or no memory, for that
+            await trio.lowlevel.wait_readable(descriptor)
+            return
+        self._waiting[descriptor] = trio.lowlevel.current_task()
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            del self._waiting[descriptor]
+            epoll.unregister(descriptor)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
+
+    def _opened(self) -> select.epoll:
+        if self._epoll is None:
+            self._epoll = select.epoll()
+            trio.lowlevel.spawn_system_task(self._resume, self._epoll)
+        return self._epoll
+
+    async def _resume(self, epoll: select.epoll) -> None:
+        try:
+            while self._waiting:
+                await trio.lowlevel.wait_readable(epoll.fileno())
+                for descriptor, _ in epoll.poll(0, _AT_ONCE):
+                    epoll.unregister(descriptor)
+                    trio.lowlevel.reschedule(self._waiting.pop(descriptor))
+        finally:
+            self._epoll = None
+            epoll.close()
+
+
+_arrivals: Final = trio.lowlevel.RunVar[_Arrivals]("leafcuttr arrivals")
