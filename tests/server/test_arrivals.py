@@ -107,3 +107,16 @@ async def test_without_a_descriptor_each_waits_by_itself(
     with trio.move_on_after(0.01) as late:
         await wait_for_arrival(pairs[0][0].fileno())
     assert late.cancelled_caught
+
+
+async def test_what_comes_for_one_that_was_cancelled_wakes_nobody(pairs: list[Pair]) -> None:
+    (one, to_one), (other, to_other), *_ = pairs
+    with within(60, "what has come for the other"):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait_for_arrival, other.fileno())
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                await wait_for_arrival(one.fileno())
+            to_one.send(b"x")
+            await trio.testing.wait_all_tasks_blocked()
+            to_other.send(b"x")
