@@ -6,7 +6,7 @@ import logging
 import resource
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ import trio
 
 from leafcuttr.config.listeners import Listener
 from leafcuttr.net import binding
-from leafcuttr.server.listener import _MOST_REFUSED, Connections, accept_loop
+from leafcuttr.server.listener import _AT_ONCE, _MOST_REFUSED, Connections, accept_loop
 from leafcuttr.server.transport import PlainTransport, Transport
 from leafcuttr.state.broker import Broker
 from support.live_broker import serve_here
@@ -195,6 +195,25 @@ async def test_a_connection_whose_options_cannot_be_set(
             assert await client.receive_some(1) == b"", "closed"
         assert (connections.all, connections.accepted, connections.refused) == (set(), {}, {})
         assert not connections.too_fast_s(listener) and not connections.full(listener)
+        nursery.cancel_scope.cancel()
+
+
+async def test_others_have_their_turn_while_many_are_accepted(serve: Serve, nursery: trio.Nursery) -> None:
+    count = 8 * _AT_ONCE
+    connections = Connections(await serve())
+    with socket.create_server(("127.0.0.1", 0), backlog=2 * count) as listening, ExitStack() as clients:
+        listening.setblocking(False)
+        address: tuple[str, int] = listening.getsockname()
+        for _ in range(count):
+            clients.enter_context(socket.create_connection(address))
+        listener = Listener("MANY", *address, *address)
+        nursery.start_soon(accept_loop, listening, listener, connections, nursery)
+        accepted = 0
+        while accepted < count:
+            await trio.lowlevel.checkpoint()
+            before, accepted = accepted, connections.accepted.get("MANY", 0)
+            # Those of one turn, and of a part of the next: the order within a turn is any.
+            assert accepted - before <= 2 * _AT_ONCE
         nursery.cancel_scope.cancel()
 
 
