@@ -6,7 +6,7 @@ process.
 """
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from time import process_time
 from types import FrameType
@@ -23,7 +23,7 @@ class _Alarm:
 
 
 @contextmanager
-def processor_limit(seconds: float) -> Iterator[None]:
+def processor_limit(seconds: float) -> Generator[None]:
     """Raises ProcessorLimitError within, and not behind it, once the process has used so many seconds of the processor.
 
     A machine with other work lets no limit come sooner. In the main thread of a process; not one within another. The
