@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support import jars, secured_clients
-from support.secured_broker import NAME, PASSWORD, SecuredBroker, secured_broker
+from support.secured_broker import NAME, SecuredBroker, secured_broker
 from support.secured_clients import Fresh
 
 SESSION_S = 3
@@ -68,39 +68,10 @@ def _allow(address: str) -> None:
         future.result(60)
 
 
-def librdkafka_settings(secured: SecuredBroker, security: str) -> dict[str, Any]:
-    if security == "MTLS":
-        own = {"ssl.certificate.location": secured.own, "ssl.key.location": secured.own}
-        more = {"bootstrap.servers": secured.addresses["MTLS"], "security.protocol": "SSL", **own}
-    else:
-        log_in = {"sasl.mechanism": security, "sasl.username": NAME, "sasl.password": PASSWORD}
-        more = {"bootstrap.servers": secured.addresses["SASL_SSL"], "security.protocol": "SASL_SSL", **log_in}
-    return {"ssl.ca.location": secured.trusted, **more}
-
-
-def python_settings(secured: SecuredBroker, security: str) -> dict[str, Any]:
-    context = secured.certificates.client()
-    if security == "MTLS":
-        context.load_cert_chain(secured.own)
-        more = {"bootstrap_servers": secured.addresses["MTLS"], "security_protocol": "SSL"}
-    else:
-        log_in = {
-            "sasl_mechanism": security,
-            "sasl_plain_username": NAME,
-            "sasl_plain_password": PASSWORD,
-        }
-        more = {
-            "bootstrap_servers": secured.addresses["SASL_SSL"],
-            "security_protocol": "SASL_SSL",
-            **log_in,
-        }
-    return {"ssl_context": context, **more}
-
-
 @SECURITIES
 @pytest.mark.client("confluent-kafka")
 def test_confluent_kafka(secured: SecuredBroker, fresh: Fresh, security: str) -> None:
-    secured_clients.confluent_kafka(librdkafka_settings(secured, security), fresh)
+    secured_clients.confluent_kafka(secured_clients.librdkafka_settings(secured, security), fresh)
 
 
 @SECURITIES
@@ -109,7 +80,7 @@ def test_confluent_kafka_without_a_right(secured: SecuredBroker, fresh: Fresh, s
     from confluent_kafka import KafkaError, Producer
 
     outcomes: list[Any] = []
-    producer = Producer(librdkafka_settings(secured, security))
+    producer = Producer(secured_clients.librdkafka_settings(secured, security))
     producer.produce(fresh("other"), b"x", callback=lambda error, _: outcomes.append(error))
     assert producer.flush(60) == 0
     assert [each.code() for each in outcomes] == [KafkaError.TOPIC_AUTHORIZATION_FAILED]
@@ -125,7 +96,7 @@ def test_confluent_kafka_logs_in_again(secured: SecuredBroker, fresh: Fresh, sec
 
     errors: list[str] = []
     settings = {
-        **librdkafka_settings(secured, security),
+        **secured_clients.librdkafka_settings(secured, security),
         "error_cb": lambda error: errors.append(str(error)),
     }
     producer, topic = Producer(settings), fresh("topic")
@@ -140,20 +111,20 @@ def test_confluent_kafka_logs_in_again(secured: SecuredBroker, fresh: Fresh, sec
 @SECURITIES
 @pytest.mark.client("kafka-python")
 def test_kafka_python(secured: SecuredBroker, fresh: Fresh, security: str) -> None:
-    secured_clients.kafka_python(python_settings(secured, security), fresh)
+    secured_clients.kafka_python(secured_clients.python_settings(secured, security), fresh)
 
 
 @SECURITIES
 @pytest.mark.client("aiokafka")
 def test_aiokafka(secured: SecuredBroker, fresh: Fresh, security: str) -> None:
-    secured_clients.aiokafka(python_settings(secured, security), fresh)
+    secured_clients.aiokafka(secured_clients.python_settings(secured, security), fresh)
 
 
 @SECURITIES
 @pytest.mark.client("kcat")
 @pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed (apt-get install kcat)")
 def test_kcat(secured: SecuredBroker, fresh: Fresh, security: str) -> None:
-    secured_clients.kcat(librdkafka_settings(secured, security), fresh)
+    secured_clients.kcat(secured_clients.librdkafka_settings(secured, security), fresh)
 
 
 @SECURITIES

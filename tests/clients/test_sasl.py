@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,51 +24,29 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]
         yield broker
 
 
-def librdkafka_settings(secured: SecuredBroker, mechanism: str) -> dict[str, Any]:
-    return {
-        "bootstrap.servers": secured.addresses["SASL_SSL"],
-        "security.protocol": "SASL_SSL",
-        "ssl.ca.location": secured.trusted,
-        "sasl.mechanism": mechanism,
-        "sasl.username": NAME,
-        "sasl.password": PASSWORD,
-    }
-
-
-def python_settings(secured: SecuredBroker, mechanism: str) -> dict[str, Any]:
-    return {
-        "bootstrap_servers": secured.addresses["SASL_SSL"],
-        "security_protocol": "SASL_SSL",
-        "ssl_context": secured.certificates.client(),
-        "sasl_mechanism": mechanism,
-        "sasl_plain_username": NAME,
-        "sasl_plain_password": PASSWORD,
-    }
-
-
 @MECHANISMS
 @pytest.mark.client("confluent-kafka")
 def test_confluent_kafka(secured: SecuredBroker, fresh: Fresh, mechanism: str) -> None:
-    secured_clients.confluent_kafka(librdkafka_settings(secured, mechanism), fresh)
+    secured_clients.confluent_kafka(secured_clients.librdkafka_settings(secured, mechanism), fresh)
 
 
 @MECHANISMS
 @pytest.mark.client("kafka-python")
 def test_kafka_python(secured: SecuredBroker, fresh: Fresh, mechanism: str) -> None:
-    secured_clients.kafka_python(python_settings(secured, mechanism), fresh)
+    secured_clients.kafka_python(secured_clients.python_settings(secured, mechanism), fresh)
 
 
 @MECHANISMS
 @pytest.mark.client("aiokafka")
 def test_aiokafka(secured: SecuredBroker, fresh: Fresh, mechanism: str) -> None:
-    secured_clients.aiokafka(python_settings(secured, mechanism), fresh)
+    secured_clients.aiokafka(secured_clients.python_settings(secured, mechanism), fresh)
 
 
 @MECHANISMS
 @pytest.mark.client("kcat")
 @pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed (apt-get install kcat)")
 def test_kcat(secured: SecuredBroker, fresh: Fresh, mechanism: str) -> None:
-    secured_clients.kcat(librdkafka_settings(secured, mechanism), fresh)
+    secured_clients.kcat(secured_clients.librdkafka_settings(secured, mechanism), fresh)
 
 
 @pytest.mark.client("Kafka's Java tools", version="4.3.1")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from support import jars
+from support.secured_broker import NAME, PASSWORD, SecuredBroker
 
 Fresh = Callable[[str], str]
 Settings = Mapping[str, Any]
@@ -120,3 +121,34 @@ def java_console(version: str, address: str, config: Path, fresh: Fresh) -> None
     read = ("--topic", topic, "--from-beginning", "--max-messages", str(COUNT), "--timeout-ms", "60000")
     found = java_tool(version, address, consumer, *read, "--consumer.config", str(config))
     assert "".join(line for line in found.splitlines(keepends=True) if line.startswith("line ")) == LINES
+
+
+def librdkafka_settings(secured: SecuredBroker, security: str) -> dict[str, Any]:
+    """`security` is MTLS, or a mechanism."""
+    if security == "MTLS":
+        own = {"ssl.certificate.location": secured.own, "ssl.key.location": secured.own}
+        more = {"bootstrap.servers": secured.addresses["MTLS"], "security.protocol": "SSL", **own}
+    else:
+        log_in = {"sasl.mechanism": security, "sasl.username": NAME, "sasl.password": PASSWORD}
+        more = {"bootstrap.servers": secured.addresses["SASL_SSL"], "security.protocol": "SASL_SSL", **log_in}
+    return {"ssl.ca.location": secured.trusted, **more}
+
+
+def python_settings(secured: SecuredBroker, security: str) -> dict[str, Any]:
+    """The same, for kafka-python and aiokafka."""
+    context = secured.certificates.client()
+    if security == "MTLS":
+        context.load_cert_chain(secured.own)
+        more = {"bootstrap_servers": secured.addresses["MTLS"], "security_protocol": "SSL"}
+    else:
+        log_in = {
+            "sasl_mechanism": security,
+            "sasl_plain_username": NAME,
+            "sasl_plain_password": PASSWORD,
+        }
+        more = {
+            "bootstrap_servers": secured.addresses["SASL_SSL"],
+            "security_protocol": "SASL_SSL",
+            **log_in,
+        }
+    return {"ssl_context": context, **more}
