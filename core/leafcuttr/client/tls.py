@@ -14,10 +14,9 @@ from typing import Final
 
 from leafcuttr.client.errors import ClientSettingError, ConnectionLost, NotKafka, TlsRefused
 from leafcuttr.client.settings import ClientTls, Pem
+from leafcuttr.client.store_kinds import PEM, kind_of_store
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-_BINARY: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce", b"\x30")
-"""How JKS, JCEKS and PKCS#12 begin."""
 _STORES: Final = ("ssl.keystore.location", "ssl.truststore.location")
 _BLOCK: Final = re.compile(r"-----BEGIN ([A-Z ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _LINE: Final = 64
@@ -174,13 +173,7 @@ def _meaning(error: ssl.SSLError) -> str:
 
 def is_store(pem: Pem) -> bool:
     """Whether it is a keystore or a truststore that is no PEM, by what its file begins with. Blocks."""
-    if pem.setting not in _STORES:
-        return False
-    try:
-        with open(pem.text, "rb") as file:  # noqa: PTH123
-            return file.read(4).startswith(_BINARY)
-    except OSError:
-        return False  # which is said where it is read
+    return pem.setting in _STORES and kind_of_store(pem.text) not in (None, PEM)
 
 
 def _pem_of(pem: Pem) -> str:

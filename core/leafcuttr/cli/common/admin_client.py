@@ -54,9 +54,8 @@ def log_in_of_client(properties: Sequence[str], address: str) -> LogIn | None:
         return None
     try:
         sasl = client_settings({"bootstrap.servers": "localhost", **pairs("-X", properties)}).sasl
-    except (
-        ClientSettingError
-    ):  # which the client itself complains of, or librdkafka alone has it, as OAUTHBEARER
+    except ClientSettingError:
+        # Which the client itself complains of, or librdkafka alone has it, as OAUTHBEARER.
         return None
     if sasl is None or sasl.is_token:
         return None

@@ -7,7 +7,6 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from leafcuttr.config.catalog import LISTENER_PREFIX
 from leafcuttr.config.settings import Settings, Source
 from leafcuttr.errors import StartError
 from leafcuttr.handlers.context import RequestContext
@@ -158,10 +157,7 @@ def mechanisms_of(settings: Settings, listener: str) -> tuple[str, ...]:
 
 def _named(settings: Settings, listener: str, setting: str) -> tuple[str, tuple[str, ...]]:
     """The name under which a list is given to a listener, its own or the common one, and what is in it."""
-    own = f"{LISTENER_PREFIX}{listener.lower()}.{setting}"
-    found = settings.values.get(own)
-    name = setting if found is None else own
-    found = settings.values[setting] if found is None else found
+    name, found = setting_of(settings, listener, None, setting)
     return name, tuple(dict.fromkeys(found)) if isinstance(found, tuple) else ()
 
 

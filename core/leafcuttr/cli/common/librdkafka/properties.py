@@ -5,12 +5,12 @@ read in `pairs`, and what the settings mean for our own client is in `leafcuttr.
 """
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Final
 
 from leafcuttr.client.errors import ClientSettingError
 from leafcuttr.client.properties import check_store_types, jaas_options
 from leafcuttr.client.settings import ClientTls
+from leafcuttr.client.store_kinds import kind_of_store
 
 LibrdkafkaSettings = dict[str, str]
 
@@ -62,7 +62,6 @@ _PEM: Final = {
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
     "ssl.keystore.key": "ssl.key.pem",
 }
-_BINARY: Final = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS", b"\x30": "PKCS12"}
 _CERTIFICATE: Final = "-----BEGIN CERTIFICATE-----"
 
 
@@ -136,13 +135,4 @@ def _passwords(settings: Mapping[str, str]) -> ClientTls:
 def _kind(settings: Mapping[str, str], store: str, usual: str) -> str:
     """What kind of store it is: as the file looks, as in Java, else as the settings say, else the usual one."""
     location = settings[f"{store}.location"]
-    return _kind_of(Path(location)) or settings.get(f"{store}.type", "").upper() or usual
-
-
-def _kind_of(file: Path) -> str | None:
-    try:
-        with file.open("rb") as opened:
-            begin = opened.read(4)
-    except OSError:
-        return None
-    return next((kind for magic, kind in _BINARY.items() if begin.startswith(magic)), "PEM")
+    return kind_of_store(location) or settings.get(f"{store}.type", "").upper() or usual
