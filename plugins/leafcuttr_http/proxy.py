@@ -38,9 +38,9 @@ class Proxy:
     def _check_subject(self, subject: str, adds: bool) -> None:
         if not self.broker.security.authorizes:
             return
-        from leafcuttr_sdk.security import Operation, ResourceType
+        from leafcuttr_sdk.security import Operation, ResourceType, subject_topic
 
-        name, kind = f"subject/{subject}", ResourceType.TOPIC
+        name, kind = subject_topic(subject), ResourceType.TOPIC
         if adds or not self.serving.allowed(Operation.READ, kind, name, quietly=True):
             self.serving.check(Operation.WRITE, kind, name)
 

@@ -6,6 +6,7 @@ A plugin brings authenticators (`leafcuttr_register_authenticators`). A service 
 listeners for Kafka's clients offer.
 """
 
+import base64
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
@@ -16,6 +17,11 @@ from leafcuttr_sdk.principals import act_for as act_for
 from leafcuttr_sdk.principals import current_principal as current_principal
 from leafcuttr_sdk.settings import WAYS as WAYS
 from leafcuttr_sdk.settings import authentication_settings as authentication_settings
+
+
+def basic_authorization(name_and_password: str) -> str:
+    """The header Authorization of a client that logs in over HTTP with `NAME:PASSWORD` (RFC 7617, in UTF-8)."""
+    return f"Basic {base64.b64encode(name_and_password.encode()).decode()}"
 
 
 @described

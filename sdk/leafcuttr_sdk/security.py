@@ -209,6 +209,12 @@ _FAILURES: Final[dict[ResourceType, type[AuthorizationFailed]]] = {
 }
 
 
+def subject_topic(subject: str) -> str:
+    """The name under which ACLs of topics have a subject of the schema registry. `/` is in no topic of Kafka, so it is
+    never that of a real one."""
+    return f"subject/{subject}"
+
+
 def denied(
     principal: Principal, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME
 ) -> AuthorizationFailed:

@@ -155,3 +155,9 @@ def test_what_a_listener_and_a_mechanism_may_have(name: str, base: str | None) -
     assert (found and CORE.base_of(name)) == base
     if found is not None and base is not None:
         assert found == BROKER[base]._replace(name=name)
+
+
+def test_what_is_given_for_one_listener_is_given() -> None:
+    assert not Settings({}).is_given("lc.sasl.mechanisms")
+    assert Settings({"lc.sasl.mechanisms": "X"}).is_given("lc.sasl.mechanisms")
+    assert Settings({"listener.name.inner.lc.sasl.mechanisms": "X"}).is_given("lc.sasl.mechanisms")

@@ -89,7 +89,7 @@ OF_LISTENERS: Final = (
     "max.connections",
     "max.connection.creation.rate",
     "connections.max.reauth.ms",
-    "lc.sasl.mechanisms",
+    security_settings.SASL_MECHANISMS,
     "sasl.enabled.mechanisms",
     *_KERBEROS,
     *(row.name for row in tls_settings.SETTINGS),

@@ -168,6 +168,10 @@ class Settings(Values):
         """The known names that the broker was started with."""
         return self._given.keys()
 
+    def is_given(self, name: str) -> bool:
+        """Whether the broker was started with a value of it, for all listeners or for one of them."""
+        return any(one == name or one.endswith(f".{name}") for one in self._given)
+
     def where(self, name: str) -> str:
         """The place a static value was given, for a message; `default` if none was."""
         given = self._given.get(name)

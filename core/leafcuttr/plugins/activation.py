@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import trio
 
+from leafcuttr.config.security_settings import SASL_MECHANISMS
 from leafcuttr.errors import PluginError
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr.state.plugged import OWN_AUTHENTICATOR
@@ -72,7 +73,7 @@ async def activate(
             for loaded in plugins.enabled:
                 if loaded.name == error.plugin:
                     plugins.fail(loaded, str(error))
-    if any(name.endswith("lc.sasl.mechanisms") for name in core.settings.given_names):
+    if core.settings.is_given(SASL_MECHANISMS):
         from leafcuttr.plugins.sasl_mechanisms import equip_mechanisms
 
         equip_mechanisms(core)

@@ -6,15 +6,13 @@ service that offers `sasl`; so does a `still_holds` that fails later.
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final
 
+from leafcuttr.config.security_settings import SASL_MECHANISMS
 from leafcuttr.errors import PluginError, StartError
 from leafcuttr.plugins.authentication import MadeAuthenticator, ServiceAuthentication, make_authenticator
 from leafcuttr.runtime.plugin_parts import Failures, Part, PartError, call
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr_sdk.authentication import Authenticated, AuthenticationExchange, Step
-
-SETTING: Final = "lc.sasl.mechanisms"
 
 
 def equip_mechanisms(core: Core) -> None:
@@ -37,7 +35,7 @@ def _named(core: Core) -> Iterator[tuple[str, str]]:
     """Each mechanism, and the setting that names it: of all listeners, or of one."""
     settings = core.settings
     for setting in settings.given_names:
-        if settings.catalog.base_of(setting) == SETTING:
+        if settings.catalog.base_of(setting) == SASL_MECHANISMS:
             for mechanism in settings.list(setting):
                 yield mechanism, setting
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from leafcuttr.config.listeners import Listener
+from leafcuttr.config.security_settings import SASL_MECHANISMS
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StartError
 from leafcuttr.log.files.write_pressure import WritePressure
@@ -144,8 +145,7 @@ async def _services(
         from leafcuttr.plugins.authorization import no_such
 
         raise StartError(no_such(broker))
-    named = any(name.endswith("lc.sasl.mechanisms") for name in broker.settings.given_names)
-    if named and (plugins is None or not plugins.enabled):
+    if broker.settings.is_given(SASL_MECHANISMS) and (plugins is None or not plugins.enabled):
         from leafcuttr.plugins.sasl_mechanisms import equip_mechanisms
 
         equip_mechanisms(broker)

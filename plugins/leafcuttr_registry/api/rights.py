@@ -90,11 +90,6 @@ NEEDS: Final[Mapping[tuple[str, str], Need | None]] = {
 }
 
 
-def resource(subject: str) -> str:
-    """The topic that a subject is for ACLs."""
-    return f"subject/{subject}"
-
-
 class GuardedRoutes(Routes):
     """Routes whose handlers are called for clients only that have the right."""
 
@@ -116,18 +111,18 @@ class GuardedRoutes(Routes):
 
     def _check(self, need: Need, exchange: RegistryExchange) -> None:
         """Raises AuthorizationFailed."""
-        from leafcuttr_sdk.security import CLUSTER_NAME, Operation, ResourceType
+        from leafcuttr_sdk.security import CLUSTER_NAME, Operation, ResourceType, subject_topic
 
         given, operation = exchange.parameters.get("subject"), Operation[need.operation]
         if need.on == "cluster" or given is None or (need.on == "scope" and not normalized(given)):
             exchange.serving.check(operation, ResourceType.CLUSTER, CLUSTER_NAME)
             return
         subject = self._api.subject(exchange) if need.on == "subject" else normalized(given)
-        exchange.serving.check(operation, ResourceType.TOPIC, resource(subject))
+        exchange.serving.check(operation, ResourceType.TOPIC, subject_topic(subject))
 
     def _check_references(self, exchange: RegistryExchange, body: Mapping[str, Any]) -> None:
         """What a schema names it may take in, so its client has to be able to read it. Raises AuthorizationFailed."""
-        from leafcuttr_sdk.security import Operation, ResourceType
+        from leafcuttr_sdk.security import Operation, ResourceType, subject_topic
 
         parent, found = normalized(exchange.parameters.get("subject", "")), body.get("references")
         for each in found if isinstance(found, list) else ():
@@ -135,7 +130,7 @@ class GuardedRoutes(Routes):
             if isinstance(name, str):
                 whole = normalized(beside(parent, name))
                 for subject in dict.fromkeys((whole, self._api.aliased(whole))):
-                    exchange.serving.check(Operation.READ, ResourceType.TOPIC, resource(subject))
+                    exchange.serving.check(Operation.READ, ResourceType.TOPIC, subject_topic(subject))
 
 
 def seen(
@@ -148,11 +143,11 @@ def seen(
     serving = exchange.serving
     if not serving.broker.security.authorizes:
         return list(things)
-    from leafcuttr_sdk.security import Operation, ResourceType
+    from leafcuttr_sdk.security import Operation, ResourceType, subject_topic
 
     right = Operation[operation]
     return [
         each
         for each in things
-        if serving.allowed(right, ResourceType.TOPIC, resource(subject_of(each)), quietly=True)
+        if serving.allowed(right, ResourceType.TOPIC, subject_topic(subject_of(each)), quietly=True)
     ]

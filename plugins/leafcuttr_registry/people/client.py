@@ -1,6 +1,5 @@
 """A client of any registry with Confluent's API, for commands: it blocks, one request at a time."""
 
-import base64
 import http.client
 import json
 import os
@@ -11,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 
+from leafcuttr_sdk.authentication import basic_authorization
 from leafcuttr_sdk.errors import PluginError
 
 URL_VARIABLE: Final = "LEAFCUTTR_SCHEMA_REGISTRY_URL"
@@ -121,7 +121,7 @@ def _base(url: str) -> tuple[str, dict[str, str]]:
     headers = {}
     if parts.username is not None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        headers["Authorization"] = basic_authorization(pair)
     shown = f"[{host}]" if ":" in host else host
     where = shown if port is None else f"{shown}:{port}"
     return urlunsplit((parts.scheme, where, parts.path.rstrip("/"), "", "")), headers

@@ -3,7 +3,6 @@
 `Connections` keeps those that may be used again, for any thread.
 """
 
-import base64
 import contextlib
 import http.client
 import json
@@ -13,6 +12,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from leafcuttr_sdk.authentication import basic_authorization
 from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.http_schemas.settings import RegistryAddress, RegistrySettings
 
@@ -162,8 +162,7 @@ class Connections:
         if settings.token is not None:
             headers["Authorization"] = f"Bearer {settings.token}"
         elif user is not None:
-            pair = base64.b64encode(f"{user}:{password or ''}".encode())
-            headers["Authorization"] = f"Basic {pair.decode()}"
+            headers["Authorization"] = basic_authorization(f"{user}:{password or ''}")
         return headers
 
 

@@ -26,8 +26,8 @@ from leafcuttr.state.security.credentials import ScramMechanism
 from leafcuttr.state.security.scram import new_credential
 from leafcuttr.state.security.users import CredentialUpsertion
 from leafcuttr_registry.api import documentation
-from leafcuttr_registry.api.rights import NEEDS, resource
-from leafcuttr_sdk.security import Operation
+from leafcuttr_registry.api.rights import NEEDS
+from leafcuttr_sdk.security import Operation, subject_topic
 from support.token_issuer import Issuer
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -97,7 +97,7 @@ async def put(client: httpx.AsyncClient, subject: str, text: str = RECORD, **mor
 def test_every_endpoint_is_in_the_table() -> None:
     assert NEEDS.keys() == documentation._OPERATIONS.keys()
     assert all(need is None or need.operation in Operation.__members__ for need in NEEDS.values())
-    assert resource(":.ctx:orders") == "subject/:.ctx:orders"
+    assert subject_topic(":.ctx:orders") == "subject/:.ctx:orders"
 
 
 EXAMPLES: dict[str, dict[str, Any]] = {

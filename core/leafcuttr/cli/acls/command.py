@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
@@ -18,31 +17,13 @@ from leafcuttr.cli.acls.selection import (
     row,
 )
 from leafcuttr.cli.acls.stored import ALLOW, SUPER_USERS, AclsOfCluster, AclsOfDirectory, AclStore
-from leafcuttr.cli.common.options.target import target_options
+from leafcuttr.cli.common.options.store import store_options
 from leafcuttr.cli.common.output import json_option, print_json, print_table
-from leafcuttr.cli.common.target import Target
 from leafcuttr.config.checks import principals_of
 from leafcuttr.state.security.acl import Acl, AclFilter, AclPermission
 
 _HEAD = ("PRINCIPAL", "PERMISSION", "OPERATION", "RESOURCE", "NAME", "HOST")
-
-
-def _store_options(function: Callable[..., None]) -> Callable[..., None]:
-    """`--data`, or the options that say which brokers; as the argument `store`."""
-
-    @target_options
-    @click.option(
-        "--data",
-        type=click.Path(path_type=Path, file_okay=False),
-        metavar="DIRECTORY",
-        help="The data directory of a broker that does not run, in the place of a running one.",
-    )
-    @functools.wraps(function)
-    def with_store(*, target: Target, data: Path | None, **rest: Any) -> None:
-        store: AclStore = AclsOfCluster(target) if data is None else AclsOfDirectory(data)
-        function(store=store, **rest)
-
-    return with_store
+_store_options = store_options(AclsOfCluster, AclsOfDirectory)
 
 
 def _filter_options(function: Callable[..., None]) -> Callable[..., None]:

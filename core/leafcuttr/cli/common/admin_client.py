@@ -4,7 +4,6 @@ There is no TLS on that port. So the log-in of the client settings, which for SC
 is shown to a port of this machine only, and only where that requests one.
 """
 
-import base64
 import re
 import urllib.error
 import urllib.request
@@ -18,6 +17,7 @@ import click
 from leafcuttr.cli.common.pairs import pairs
 from leafcuttr.client.errors import ClientSettingError
 from leafcuttr.client.properties import client_settings
+from leafcuttr_sdk.authentication import basic_authorization
 from leafcuttr_sdk.errors import PluginError
 
 _TOKEN: Final = re.compile(r"bearer +([\x21-\x7E]+)", re.IGNORECASE)
@@ -45,7 +45,7 @@ def log_in_of(file: Path) -> LogIn:
     if "\n" in text or not text.partition(":")[0] or ":" not in text:
         # Not the line itself: it may be half a password.
         raise click.UsageError(f"--admin-auth {file}: expected one line, NAME:PASSWORD or Bearer TOKEN")
-    return LogIn(_basic(text), f"--admin-auth {file}")
+    return LogIn(basic_authorization(text), f"--admin-auth {file}")
 
 
 def log_in_of_client(properties: Sequence[str], address: str) -> LogIn | None:
@@ -59,7 +59,7 @@ def log_in_of_client(properties: Sequence[str], address: str) -> LogIn | None:
         return None
     if sasl is None or sasl.is_token:
         return None
-    return LogIn(_basic(f"{sasl.username}:{sasl.password}"), "the client settings")
+    return LogIn(basic_authorization(f"{sasl.username}:{sasl.password}"), "the client settings")
 
 
 def open_admin(
@@ -86,7 +86,3 @@ def open_admin(
                 f"the admin port at {address} needs a log-in: --admin-auth FILE, with NAME:PASSWORD or Bearer TOKEN"
             )
         shown = of_client
-
-
-def _basic(pair: str) -> str:
-    return f"Basic {base64.b64encode(pair.encode()).decode()}"

@@ -1,40 +1,20 @@
 """`leafcuttr users`: what `kafka-configs.sh --entity-type users` does with SCRAM credentials, and the first user of a
 broker that is not running."""
 
-import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
 from leafcuttr.cli.common.failures import Failure
-from leafcuttr.cli.common.options.target import target_options
+from leafcuttr.cli.common.options.store import store_options
 from leafcuttr.cli.common.output import json_option, print_json, print_table
-from leafcuttr.cli.common.target import Target
 from leafcuttr.cli.users.passwords import read_password
 from leafcuttr.cli.users.stored import NewPassword, UsersOfCluster, UsersOfDirectory, UserStore
 from leafcuttr.state.security.credentials import BY_NAME, ScramMechanism
 
 _ALL = tuple(BY_NAME)
-
-
-def _store_options(function: Callable[..., None]) -> Callable[..., None]:
-    """`--data`, or the options that say which brokers; as the argument `store`."""
-
-    @target_options
-    @click.option(
-        "--data",
-        type=click.Path(path_type=Path, file_okay=False),
-        metavar="DIRECTORY",
-        help="The data directory of a broker that does not run, in the place of a running one.",
-    )
-    @functools.wraps(function)
-    def with_store(*, target: Target, data: Path | None, **rest: Any) -> None:
-        store: UserStore = UsersOfCluster(target) if data is None else UsersOfDirectory(data)
-        function(store=store, **rest)
-
-    return with_store
+_store_options = store_options(UsersOfCluster, UsersOfDirectory)
 
 
 def _password_options(function: Callable[..., None]) -> Callable[..., None]:

@@ -7,6 +7,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from leafcuttr.config.security_settings import SASL_MECHANISMS
 from leafcuttr.config.settings import Settings, Source
 from leafcuttr.errors import StartError
 from leafcuttr.handlers.context import RequestContext
@@ -30,8 +31,6 @@ LOGIN_S: Final = 10.0
 """How long one may take, from the first byte to the last."""
 GSSAPI: Final = "GSSAPI"
 OAUTHBEARER: Final = "OAUTHBEARER"
-PLUGGED: Final = "lc.sasl.mechanisms"
-"""The setting that names the mechanisms of plugins."""
 OFFERED: Final = (GSSAPI, OAUTHBEARER, "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
@@ -137,7 +136,7 @@ class Logins(Admission):
 def mechanisms_of(settings: Settings, listener: str) -> tuple[str, ...]:
     """What a listener offers: of Kafka's, then those of plugins. Raises StartError, with one line, for what is not
     here; whether a plugin brings what `lc.sasl.mechanisms` names is checked once there are plugins."""
-    plugged_name, plugged = _named(settings, listener, PLUGGED)
+    plugged_name, plugged = _named(settings, listener, SASL_MECHANISMS)
     name, found = _named(settings, listener, "sasl.enabled.mechanisms")
     if plugged and settings.source(name) is Source.DEFAULT_CONFIG:
         found = ()
@@ -145,7 +144,7 @@ def mechanisms_of(settings: Settings, listener: str) -> tuple[str, ...]:
     wrong = [each for each in names if each not in OFFERED]
     if wrong or not (names or plugged):
         what = f"{wrong[0]} is not offered" if wrong else "no mechanism is named"
-        allowed = f"allowed are {', '.join(OFFERED)}; {PLUGGED} names those of plugins"
+        allowed = f"allowed are {', '.join(OFFERED)}; {SASL_MECHANISMS} names those of plugins"
         raise StartError(f"{name}={','.join(names)}: {what}; {allowed}")
     for each in plugged:
         if each in OFFERED:
