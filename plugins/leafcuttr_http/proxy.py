@@ -27,22 +27,12 @@ class Proxy:
         self.closing: Final = serving.closing
         self.tell: Final = serving.tell
         self.schemas: Final = Schemas(serving.broker)
-        self.schemas.check_subject = self._check_subject
         self.streams = 0
 
     @property
     def acting(self) -> "Broker":
         """The broker, for the client whose request this task serves."""
         return self.serving.acting
-
-    def _check_subject(self, subject: str, adds: bool) -> None:
-        if not self.broker.security.authorizes:
-            return
-        from leafcuttr_sdk.security import Operation, ResourceType, subject_topic
-
-        name, kind = subject_topic(subject), ResourceType.TOPIC
-        if adds or not self.serving.allowed(Operation.READ, kind, name, quietly=True):
-            self.serving.check(Operation.WRITE, kind, name)
 
     def open_stream(self) -> "_Stream":
         """A context for an event stream or a WebSocket. Raises ApiError 503 where there are too many."""

@@ -185,7 +185,8 @@ class Security(Protocol[B_co]):
     ) -> B_co:
         """The broker, for this client: what it produces, fetches, commits, creates and so on is authorized as a request
         of Kafka's protocol would be, and counts for its quotas. What it may not do is an AuthorizationFailed; lists
-        leave out what it may not see.
+        leave out what it may not see. Subjects of `schemas` are topics of ACLs (`subject_topic`); a schema is found by
+        its id only in a subject that the client may read, and all functions of `schemas` belong to the loop's thread.
 
         Settings, listeners, workers, metrics and clusters of others are the plugin's all the same. A consumer or a
         producer of it is that client's to its end."""

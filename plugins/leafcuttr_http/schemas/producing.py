@@ -46,8 +46,12 @@ async def produce(
         await schemas.work(_read(text, limit, members))
         raws = envelope.in_steps(text, limit, {})
     keys, values = wanted(members, "key"), wanted(members, "value")
-    key_id = await find(schemas, provider, topic, type, keys)
-    value_id = await find(schemas, provider, topic, type, values)
+    # A text is looked up, and added, as the client may; an id may be that of any subject.
+    of_client = proxy.acting.schemas or provider
+    key_id, value_id = [
+        await find(schemas, provider if part.text is None else of_client, topic, type, part)
+        for part in (keys, values)
+    ]
     records: Records = [], []
     await schemas.work(_encode(schemas, provider, format, (key_id, value_id), raws, partition, records))
     if partition is not None:

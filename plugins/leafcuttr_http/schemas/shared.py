@@ -1,7 +1,7 @@
 """What all requests share that encode or decode by schemas: worker threads, and codecs that are not in use."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -65,8 +65,6 @@ class Schemas:
 
     def __init__(self, broker: "Broker") -> None:
         self.broker: Final = broker
-        self.check_subject: Callable[[str, bool], None] = _allows
-        """Raises AuthorizationFailed if the client of this request may not use a subject, or add a schema to it."""
         self.codecs: Final = Codecs()
         self.registered: Final[OrderedDict[tuple[str, str, bytes], int]] = OrderedDict()
         """Ids of schemas that requests gave as texts: by subject, type and hash."""
@@ -97,7 +95,3 @@ class Schemas:
         if len(self._missing) >= _MOST_MISSING:
             self._missing.clear()
         self._missing[key] = self.broker.clock.monotonic() + _MISSING_S
-
-
-def _allows(subject: str, adds: bool) -> None:
-    """Without an authorizer."""

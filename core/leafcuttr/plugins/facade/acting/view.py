@@ -14,6 +14,7 @@ from leafcuttr.plugins.facade.view import BrokerView
 if TYPE_CHECKING:
     from leafcuttr_sdk import Consumer, TransactionalProducer
     from leafcuttr_sdk.peers import Peer
+    from leafcuttr_sdk.schemas import SchemaProvider
 
 
 class ActingView(BrokerView):
@@ -27,6 +28,15 @@ class ActingView(BrokerView):
         self._with(of._producing.acting_for(rights), of._reading.acting_for(rights))
         self.topics = ActingTopics(self._core, self._name, rights)
         self.groups = ActingGroups(self._core, rights)
+
+    @property
+    def schemas(self) -> "SchemaProvider | None":
+        provider = super().schemas
+        if provider is None:
+            return provider
+        from leafcuttr.plugins.facade.acting.schemas import ActingSchemas
+
+        return ActingSchemas(provider, self._rights)
 
     def _member(
         self, group: str, opening: "AbstractAsyncContextManager[Consumer]"
