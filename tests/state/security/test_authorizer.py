@@ -103,6 +103,34 @@ async def test_from_some_address_only(acls: Acls) -> None:
     assert not found.allows(client("alice", "10.0.0.2"), READ, TOPIC, "orders")
 
 
+@pytest.mark.parametrize(
+    ("given", "client_host", "counts"),
+    [
+        ("2001:db8:0:0:0:0:0:1", "2001:db8::1", True),
+        ("2001:DB8::1", "2001:db8::1", True),
+        ("0:0:0:0:0:0:0:1", "::1", True),
+        ("2001:db8:0:0:0:0:0:2", "2001:db8::1", False),
+        ("fe80:0:0:0:0:0:0:1%eth0", "fe80::1%eth0", True),
+        ("fe80::1%eth1", "fe80::1%eth0", False),
+        ("fe80::1", "fe80::1%eth0", False),
+        ("::ffff:10.0.0.1", "10.0.0.1", False),
+        ("no:address", "no:address", True),
+        ("no:address", "::1", False),
+    ],
+)
+async def test_an_ipv6_address_has_many_forms(acls: Acls, given: str, client_host: str, counts: bool) -> None:
+    """Kafka knows an address by all its groups, so that is what stands in ACLs that come from there: one that denies
+    must not be without effect here."""
+    found = StandardAuthorizer(acls, [], allow_if_no_acl=False)
+    await acls.create(
+        [acl("open"), acl("*", permission=DENY, host=given), acl("w", operation=WRITE, host=given)]
+    )
+    who = client("alice", client_host)
+    assert found.allows(who, READ, TOPIC, "open") is not counts
+    assert found.allows_on_some(who, WRITE, TOPIC) is counts
+    assert found.rules.verdict("User:alice", client_host, READ, TOPIC, "open").allowed is not counts
+
+
 async def test_why(acls: Acls) -> None:
     found = StandardAuthorizer(acls, ["User:root"], allow_if_no_acl=True)
     allowing, denying = acl("ord", PREFIXED), acl("*", principal=EVERYBODY, operation=WRITE, permission=DENY)

@@ -1,6 +1,7 @@
 """The rules of Kafka's StandardAuthorizer over a set of ACLs, found by the names of resources. No verdict is kept."""
 
 from collections.abc import Iterable, Iterator
+from ipaddress import IPv6Address
 from typing import Final, NamedTuple
 
 from leafcuttr.state.security.acl import (
@@ -90,7 +91,7 @@ class AclRules:
         for each in (principal, EVERYBODY):
             patterns = self._by_principal.get((each, resource_type))
             for acl in patterns.all() if patterns is not None else ():
-                if acl.host in (WILDCARD, host) and acl.operation in (operation, AclOperation.ALL):
+                if _counts_from(acl, host) and acl.operation in (operation, AclOperation.ALL):
                     of = denied if acl.permission == AclPermission.DENY else allowed
                     of.add((acl.pattern_type, acl.name))
         everything = (PatternType.LITERAL, WILDCARD)
@@ -118,12 +119,29 @@ class AclRules:
             patterns = self._by_principal.get((each, resource_type))
             if patterns is not None:
                 for acl in patterns.of(name):
-                    if acl.host in (WILDCARD, host):
+                    if _counts_from(acl, host):
                         yield acl
 
     def _has_acl(self, resource_type: AclResourceType, name: str) -> bool:
         patterns = self._of_all.get(resource_type)
         return patterns is not None and any(True for _ in patterns.of(name))
+
+
+def _counts_from(acl: Acl, host: str) -> bool:
+    """Whether the ACL is for clients at this address. An IPv6 address has many forms: Kafka's tools, and so the ACLs of
+    its operators, have the one with all its groups, `2001:db8:0:0:0:0:0:1`."""
+    return acl.host in (WILDCARD, host) or (
+        ":" in acl.host and ":" in host and _plain(acl.host) == _plain(host)
+    )
+
+
+def _plain(host: str) -> str:
+    """An IPv6 address in its one short form, with its scope; what is none stays."""
+    address, percent, scope = host.partition("%")
+    try:
+        return str(IPv6Address(address)) + percent + scope
+    except ValueError:
+        return host
 
 
 class _Patterns:
