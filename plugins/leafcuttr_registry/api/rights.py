@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from leafcuttr_registry.api.endpoints import Api
 from leafcuttr_registry.api.exchange import RegistryExchange
-from leafcuttr_registry.subjects.names import beside, normalized
+from leafcuttr_registry.subjects.names import DEFAULT, beside, context_of, normalized, qualified
+from leafcuttr_registry.subjects.refusals import Incompatible, Refusal
 from leafcuttr_sdk.web.exchange import Exchange
 from leafcuttr_sdk.web.front import Handler
 from leafcuttr_sdk.web.routes import Routes
@@ -36,6 +37,8 @@ _ALTER_CONFIGS: Final = Need("ALTER_CONFIGS", "scope")
 _SEE_ALL: Final = Need("DESCRIBE", "cluster")
 _ALTER_ALL: Final = Need("ALTER", "cluster")
 _VERSIONS: Final = "/subjects/{subject}/versions"
+_TAGS: Final = f"{_VERSIONS}/{{version}}/tags"
+_NO_ID: Final = -1
 _COMPATIBILITY: Final = "/compatibility/subjects/{subject}/versions"
 
 NEEDS: Final[Mapping[tuple[str, str], Need | None]] = {
@@ -66,7 +69,7 @@ NEEDS: Final[Mapping[tuple[str, str], Need | None]] = {
     ("DELETE", f"{_VERSIONS}/{{version}}"): _DELETE,
     ("GET", f"{_VERSIONS}/{{version}}/schema"): _READ,
     ("GET", f"{_VERSIONS}/{{version}}/referencedby"): _READ,
-    ("POST", f"{_VERSIONS}/{{version}}/tags"): _WRITE,
+    ("POST", _TAGS): _WRITE,
     ("POST", _COMPATIBILITY): _READ,
     ("POST", f"{_COMPATIBILITY}/{{version}}"): _READ,
     ("GET", "/config"): _CONFIGS,
@@ -106,7 +109,12 @@ class GuardedRoutes(Routes):
         if exchange.serving.broker.security.authorizes and isinstance(exchange, RegistryExchange):
             if need is not None:
                 self._check(need, exchange)
-            exchange.check_body = partial(self._check_references, exchange)
+            exchange.check_body = partial(self._check_body, need, exchange)
+            try:
+                await handler(exchange)
+            except Incompatible as refused:
+                raise self._without_details(exchange, refused) from None
+            return
         await handler(exchange)
 
     def _check(self, need: Need, exchange: RegistryExchange) -> None:
@@ -119,6 +127,43 @@ class GuardedRoutes(Routes):
             return
         subject = self._api.subject(exchange) if need.on == "subject" else normalized(given)
         exchange.serving.check(operation, ResourceType.TOPIC, subject_topic(subject))
+
+    def _check_body(self, need: Need | None, exchange: RegistryExchange, body: Mapping[str, Any]) -> None:
+        """Once it has come, and before anybody else has a turn. Raises AuthorizationFailed."""
+        if need is not None:
+            # While it came the right may have gone, or the subject may have got an alias, which counts from now on.
+            self._check(need, exchange)
+        self._check_references(exchange, body)
+        if exchange.method == "POST" and exchange.endpoint in (_VERSIONS, _TAGS):
+            self._check_registration(exchange, body)
+
+    def _check_registration(self, exchange: RegistryExchange, body: Mapping[str, Any]) -> None:
+        """Ids are those of all subjects of a context, and the next one is behind the highest: to choose one is to take
+        it from them. Without a schema of its own a registration takes, and is answered, that of the version before.
+        Raises AuthorizationFailed."""
+        from leafcuttr_sdk.security import CLUSTER_NAME, Operation, ResourceType
+
+        subject = self._api.subject(exchange)
+        if body.get("id") not in (None, _NO_ID):
+            context = context_of(subject)
+            if context == DEFAULT:
+                exchange.serving.check(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME)
+            else:
+                exchange.serving.check(
+                    Operation.ALTER_CONFIGS, ResourceType.TOPIC, resource(qualified(context, ""))
+                )
+        text = body.get("schema")
+        if exchange.endpoint == _TAGS or not (isinstance(text, str) and text.strip()):
+            exchange.serving.check(Operation.READ, ResourceType.TOPIC, resource(subject))
+
+    def _without_details(self, exchange: RegistryExchange, refused: Incompatible) -> Refusal:
+        """Why a schema is not compatible shows the one before, which only those may see who may read it."""
+        from leafcuttr_sdk.security import Operation, ResourceType
+
+        name = resource(refused.subject)
+        if exchange.serving.allowed(Operation.READ, ResourceType.TOPIC, name, quietly=True):
+            return refused
+        return Incompatible(refused.subject, [f"to see them takes READ on topic {name}"])
 
     def _check_references(self, exchange: RegistryExchange, body: Mapping[str, Any]) -> None:
         """What a schema names it may take in, so its client has to be able to read it. Raises AuthorizationFailed."""

@@ -33,7 +33,11 @@ def attach(routes: Routes, api: Api) -> None:
 
     def readable(exchange: RegistryExchange, entry: IdEntry, place: Version) -> Version:
         """A version that has it, of a subject that the client may read: this one if possible. Raises ApiError 40301."""
-        allowed = seen(exchange, [place, *entry.places.values()], lambda each: each.subject)
+        return one_of(exchange, [place, *entry.places.values()])
+
+    def one_of(exchange: RegistryExchange, places: list[Version]) -> Version:
+        """The first of a subject that the client may read. Raises ApiError 40301."""
+        allowed = seen(exchange, places, lambda each: each.subject)
         if not allowed:
             who = exchange.serving.principal
             raise ApiError(40301, f"{who} may not READ a topic subject/... that has this schema")
@@ -80,14 +84,17 @@ def attach(routes: Routes, api: Api) -> None:
 
     async def by_guid(exchange: RegistryExchange) -> None:
         given = exchange.parameters["guid"]
-        for context, id in listing.ids_of_guid(api.state, digest(given)):
-            entry = api.state.contexts[context].ids[id]
-            if exchange.serving.broker.security.authorizes:
-                readable(exchange, entry, next(iter(entry.places.values())))
-            text = await api.rendered(exchange, next(iter(entry.places)).subject, entry.content)
-            await exchange.give(api.rendering.content(entry.content, text))
-            return
-        raise no_schema(given)
+        ids = listing.ids_of_guid(api.state, digest(given))
+        if not ids:
+            raise no_schema(given)
+        entries = [api.state.contexts[context].ids[id] for context, id in ids]
+        entry, place = entries[0], next(iter(entries[0].places.values()))
+        if exchange.serving.broker.security.authorizes:
+            # In one context the client may read it, in another not.
+            place = one_of(exchange, [each for entry in entries for each in entry.places.values()])
+            entry = next(each for each in entries if place in each.places.values())
+        text = await api.rendered(exchange, place.subject, entry.content)
+        await exchange.give(api.rendering.content(entry.content, text))
 
     async def ids_of_guid(exchange: RegistryExchange) -> None:
         ids = listing.ids_of_guid(api.state, digest(exchange.parameters["guid"]))

@@ -19,6 +19,7 @@ class Incompatible(Refusal):
     """A schema that cannot be registered because of others; `messages` say why, a line each."""
 
     def __init__(self, subject: str, messages: list[str]) -> None:
+        self.subject = subject
         self.messages = messages
         super().__init__(
             40901,

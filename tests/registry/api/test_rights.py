@@ -132,6 +132,10 @@ async def test_each_endpoint_needs_its_right(tmp_path: Path) -> None:
             answer = await client.request(method, path.format(**names), json=body)
             refused(answer, f"User:alice may not {need.operation} {what}")
             await grant(broker, need.operation, "orders" if on_subject else "")
+            if path.endswith("/tags"):
+                answer = await client.request(method, path.format(**names), json=body)
+                refused(answer, "User:alice may not READ topic subject/orders")
+                await grant(broker, "READ", "orders")
             allowed = await client.request(method, path.format(**names), json=body)
             assert allowed.status_code not in (401, 403), (method, path, allowed.text)
             await revoke(broker)
@@ -232,6 +236,97 @@ async def test_an_alias_is_no_way_around(tmp_path: Path) -> None:
         await grant(broker, "READ", "mine")
         assert (await client.put("/config/mine", json={"alias": "secret"})).status_code == 200
         refused(await client.get("/subjects/mine/versions/1"), "User:alice may not READ topic subject/secret")
+
+
+async def test_an_alias_that_comes_while_the_body_does(tmp_path: Path) -> None:
+    """What counts is the subject that the schema goes to, not the one that the path named when the request began."""
+    async with secured(tmp_path) as (broker, client):
+        await put(client, "secret")
+        for right in ("ALTER_CONFIGS", "WRITE", "READ"):
+            await grant(broker, right, "mine")
+        await grant(broker, "READ", "other")
+        text = json.dumps({"schema": RECORD.replace("}]", ', "default": 1}]')}).encode()
+
+        async def slowly() -> AsyncIterator[bytes]:
+            yield text[:9]
+            changed = await client.put("/config/mine", json={"alias": "secret"})
+            assert changed.status_code == 200
+            yield text[9:]
+
+        for path, right in (
+            ("/subjects/mine/versions", "WRITE"),
+            ("/subjects/mine", "READ"),
+            ("/compatibility/subjects/mine/versions", "READ"),
+        ):
+            await client.delete("/config/mine")
+            refused(
+                await client.post(path, content=slowly()), f"User:alice may not {right} topic subject/secret"
+            )
+        found = await client.get("/subjects/secret/versions", auth=("root", "root"))
+        assert found.json() == [1]
+
+
+@pytest.mark.parametrize(
+    ("context", "on", "what"),
+    [("", "", "the cluster"), (":.ctx:", ":.ctx:", "topic subject/:.ctx:")],
+)
+async def test_an_id_of_ones_own_choice(tmp_path: Path, context: str, on: str, what: str) -> None:
+    """The highest one that there is would be the end of all registrations in the context."""
+    async with secured(tmp_path) as (broker, client):
+        subject = f"{context}mine"
+        for right in ("ALTER_CONFIGS", "WRITE"):
+            await grant(broker, right, subject)
+        assert (await client.put(f"/mode/{subject}", json={"mode": "IMPORT"})).status_code == 200
+        path, last = f"/subjects/{subject}/versions", 2**31 - 1
+        for id in (last, 7, 0, "7", True):
+            refused(
+                await client.post(path, json={"schema": RECORD, "id": id}),
+                f"User:alice may not ALTER_CONFIGS {what}",
+            )
+        assert await put(client, f"{context}others") == 1
+        await grant(broker, "ALTER_CONFIGS", on)
+        assert (await client.post(path, json={"schema": OTHER, "id": 7})).json()["id"] == 7
+        assert (await client.put(f"/mode/{subject}", json={"mode": "READWRITE"})).status_code == 200
+        await revoke(broker)
+        await grant(broker, "WRITE", subject)
+        for more in ({}, {"id": None}, {"id": -1}):
+            assert (await client.post(path, json={"schema": OTHER, **more})).json()["id"] == 7
+
+
+async def test_who_may_only_write_is_not_shown_what_is_there(tmp_path: Path) -> None:
+    async with secured(tmp_path) as (broker, client):
+        await put(client, "orders")
+        await grant(broker, "WRITE", "orders")
+        path = "/subjects/orders/versions"
+        answer = await client.post(path, json={"schema": RECORD.replace('"a"', '"b"')})
+        assert answer.status_code == 409
+        assert answer.json()["message"].endswith("details: [to see them takes READ on topic subject/orders]")
+        for body in (
+            {"metadata": {"properties": {"a": "b"}}},
+            {"schema": " ", "metadata": {}},
+            {"schema": None},
+        ):
+            refused(await client.post(path, json=body), "User:alice may not READ topic subject/orders")
+        await grant(broker, "READ", "orders")
+        answer = await client.post(path, json={"schema": RECORD.replace('"a"', '"b"')})
+        assert answer.status_code == 409 and "oldSchema:" in answer.json()["message"]
+        answer = await client.post(path, json={"metadata": {"properties": {"a": "b"}}})
+        assert answer.json()["schema"] == RECORD.replace(" ", "")
+
+
+async def test_a_guid_in_several_contexts(tmp_path: Path) -> None:
+    """One that may be read is answered, whichever comes first."""
+    async with secured(tmp_path) as (broker, client):
+        root = ("root", "root")
+        guid = (await client.post("/subjects/a/versions", json={"schema": RECORD}, auth=root)).json()["guid"]
+        await put(client, ":.ctx:b")
+        words = "User:alice may not READ a topic subject/... that has this schema"
+        refused(await client.get(f"/schemas/guids/{guid}"), words)
+        await grant(broker, "READ", ":.ctx:b")
+        assert (await client.get(f"/schemas/guids/{guid}")).json()["schema"] == RECORD.replace(" ", "")
+        assert (
+            await client.get(f"/schemas/guids/{guid[:-1]}{(int(guid[-1], 16) + 1) % 16:x}")
+        ).status_code == 404
 
 
 async def test_contexts_in_paths_are_part_of_the_name(tmp_path: Path) -> None:
