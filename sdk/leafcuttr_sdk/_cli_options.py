@@ -80,8 +80,9 @@ def admin_server(name: str, **more: Any) -> Callable[[F], F]:
         "--admin-server",
         name,
         envvar="LEAFCUTTR_ADMIN_SERVER",
-        metavar="HOST:PORT",
-        help="The admin port of a broker, where metrics, health and paths of plugins are.  "
+        metavar="[https://]HOST:PORT",
+        help="The admin port of a broker, where metrics, health and paths of plugins are; with https:// over TLS, by "
+        "ssl.* of the client settings.  "
         "[default: what the broker's settings say]",
         **more,
     )

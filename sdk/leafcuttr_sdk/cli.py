@@ -76,7 +76,8 @@ class CommandContext(Protocol):
 
     @property
     def admin_address(self) -> str:
-        """`host:port` of the admin port, where `/metrics`, `/health` and `/plugins/NAME/...` are answered.
+        """`host:port` of the admin port, where `/metrics`, `/health` and `/plugins/NAME/...` are answered, with
+        `https://` before it where it has TLS.
 
         It is what `--admin-server` or LEAFCUTTR_ADMIN_SERVER says, else what the settings of the broker with the lowest
         id say; the command ends with status 1 where these name none. Needs `admin_server_option`, and to read the
@@ -86,7 +87,8 @@ class CommandContext(Protocol):
     def open_admin(self, path: str, *, method: str = "GET") -> "HTTPResponse":
         """The answer of the admin port to a request for a path, as `/plugins/NAME/...`, to be closed. The request has
         what `--admin-auth` says, or else, where a port of this machine wants a name and a password, those of the client
-        settings. The command ends with one line where that is not enough. Raises urllib.error.HTTPError for other
+        settings. Over TLS these settings say whom to trust, and which certificate to show (`ssl.*`). The command ends
+        with one line where that is not enough. Raises urllib.error.HTTPError for other
         answers from 400 on, OSError where none comes within `--timeout`. Needs what `admin_address` needs."""
         ...
 

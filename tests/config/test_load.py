@@ -416,3 +416,57 @@ def test_classes_that_decide_log_ins() -> None:
     assert warnings_of(f"{validator}={SECURITY}.oauthbearer.BrokerJwtValidator") == []
     refused = refusal_of(f"{validator}={SECURITY}.oauthbearer.ClientJwtValidator")
     assert "Java classes cannot be loaded, and tokens would be checked otherwise" in refused
+
+
+METRICS_TLS = "lc.metrics.ssl."
+WITH_KEY = f"{METRICS_TLS}keystore.location=/k.pem"
+WITH_TRUST = f"{METRICS_TLS}truststore.location=/t.pem"
+
+
+@pytest.mark.parametrize(
+    ("given", "lines"),
+    [
+        (
+            ["lc.metrics.auth=basic,mtls"],
+            [
+                f"lc.metrics.auth=basic,mtls (-o): without {METRICS_TLS}keystore.location there are no certificates of "
+                "clients"
+            ],
+        ),
+        (
+            [WITH_KEY, "lc.metrics.auth=mtls"],
+            [
+                "lc.metrics.auth=mtls (-o): clients show no certificates, because "
+                f"{METRICS_TLS}client.auth is none"
+            ],
+        ),
+        (
+            [f"{METRICS_TLS}client.auth=requested", "lc.metrics.auth=mtls"],
+            [
+                f"{METRICS_TLS}client.auth=requested (-o): without {METRICS_TLS}keystore.location there are no "
+                "certificates of clients"
+            ],
+        ),
+        (
+            [WITH_KEY, f"{METRICS_TLS}client.auth=required"],
+            [
+                f"{METRICS_TLS}client.auth=required (-o): it needs {METRICS_TLS}truststore.location, which signs the "
+                "certificates of clients"
+            ],
+        ),
+        (
+            [WITH_TRUST, f"{METRICS_TLS}key.password=sesame"],
+            [
+                f"{METRICS_TLS}truststore.location=/t.pem (-o): without {METRICS_TLS}keystore.location the metrics "
+                "port is plaintext",
+                f"{METRICS_TLS}key.password (-o): without {METRICS_TLS}keystore.location the metrics port is plaintext",
+            ],
+        ),
+        (["lc.metrics.enable=false", "lc.metrics.auth=mtls", WITH_TRUST], []),
+        ([WITH_KEY, WITH_TRUST, f"{METRICS_TLS}client.auth=requested", "lc.metrics.auth=mtls"], []),
+        ([WITH_KEY, WITH_TRUST, "lc.metrics.auth=basic"], []),
+    ],
+)
+def test_tls_of_the_metrics_port(given: list[str], lines: list[str]) -> None:
+    errors = [each.line for each in examine(None, {}, given)[1] if each.level is Level.ERROR]
+    assert errors == lines

@@ -63,7 +63,7 @@ async def test_certificates_are_looked_at(serve: Serve, tmp_path: Path, every_ms
     ca.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(file)
     broker = await serve({"lc.tls.reload.interval.ms": str(every_ms)})
     certificates = LiveCertificates(TlsFiles("lc.x", str(file)))
-    broker.plugged.certificates["lc.x"] = certificates
+    broker.certificates["lc.x"] = certificates
     ca.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(file)
     if every_ms:
         await eventually(lambda: certificates.context.sni_callback is not None, "the new certificate")

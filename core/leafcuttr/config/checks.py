@@ -7,6 +7,7 @@ from leafcuttr.config.setting import Value
 
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
 _REPLICA: Final = re.compile(r"[0-9]+:[0-9]+\Z")
+_WAYS: Final = ("none", "basic", "bearer", "mtls")
 
 
 def gzip_level(value: Value) -> str | None:
@@ -100,14 +101,13 @@ def authorizer(value: Value) -> str | None:
 
 
 def metrics_auth(value: Value) -> str | None:
-    """Ways to authenticate without TLS."""
+    """Ways to authenticate over HTTP."""
     given = value if isinstance(value, tuple) else ()
-    wrong = [each for each in given if each not in ("none", "basic", "bearer")]
-    if "mtls" in wrong:
-        return "the metrics port has no TLS, so there are no certificates of clients; allowed are none, basic, bearer"
+    known = ", ".join(_WAYS)
+    wrong = [each for each in given if each not in _WAYS]
     if wrong:
-        return f"{wrong[0]!r} is none of none, basic, bearer"
-    return None if given else "at least one of none, basic, bearer has to be named"
+        return f"{wrong[0]!r} is none of {known}"
+    return None if given else f"at least one of {known} has to be named"
 
 
 def principals(value: Value) -> str | None:

@@ -54,6 +54,7 @@ _FORMER: Final = frozenset(
     }
 )
 _FORMER_PREFIXES: Final = ("zookeeper.", "password.encoder.")
+_METRICS_TLS: Final = "lc.metrics.ssl."
 _RETENTION: Final = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 
 
@@ -106,6 +107,7 @@ def contradictions(settings: Settings) -> Iterator[ConfigFinding]:
         yield _refused(settings, key, "allowed is -1 (without limit) or at least 1")
     yield from _order(settings, "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms")
     yield from _order(settings, "group.min.session.timeout.ms", "group.max.session.timeout.ms")
+    yield from _tls_of_metrics(settings)
     try:
         parse_listeners(settings)
     except ConfigError as error:
@@ -114,6 +116,30 @@ def contradictions(settings: Settings) -> Iterator[ConfigFinding]:
         yield ConfigFinding(
             Level.ERROR, key, given.text if given else None, given.source if given else "default", str(error)
         )
+
+
+def _tls_of_metrics(settings: Settings) -> Iterator[ConfigFinding]:
+    """The metrics port: what makes sense with TLS only, and what certificates of clients need."""
+    auth, keystore, truststore, client_auth = (
+        "lc.metrics.auth",
+        *(f"{_METRICS_TLS}{each}" for each in ("keystore.location", "truststore.location", "client.auth")),
+    )
+    if not settings.bool("lc.metrics.enable"):
+        return
+    shows, mtls = settings.text(client_auth) != "none", "mtls" in settings.list(auth)
+    if not settings.optional_text(keystore):
+        for key in (truststore, f"{_METRICS_TLS}key.password"):
+            if settings.optional_text(key):
+                yield _refused(settings, key, f"without {keystore} the metrics port is plaintext")
+        if shows or mtls:
+            key = client_auth if shows else auth
+            yield _refused(settings, key, f"without {keystore} there are no certificates of clients")
+    elif shows and not settings.optional_text(truststore):
+        yield _refused(
+            settings, client_auth, f"it needs {truststore}, which signs the certificates of clients"
+        )
+    elif mtls and not shows:
+        yield _refused(settings, auth, f"clients show no certificates, because {client_auth} is none")
 
 
 def warnings(settings: Settings) -> Iterator[ConfigFinding]:
@@ -239,5 +265,8 @@ def _order(settings: Settings, low: str, high: str) -> Iterator[ConfigFinding]:
 
 
 def _refused(settings: Settings, key: str, why: str) -> ConfigFinding:
-    value, where = render(settings.value(key)) or "", settings.where(key)
+    where, known = settings.where(key), settings.catalog.broker_setting(key)
+    if known is not None and known.sensitive:
+        return ConfigFinding(Level.ERROR, key, None, where, f"{key} ({where}): {why}")
+    value = render(settings.value(key)) or ""
     return ConfigFinding(Level.ERROR, key, value, where, f"{key}={value} ({where}): {why}")

@@ -5,7 +5,7 @@ them.
 from typing import Final
 
 from leafcuttr.config import checks
-from leafcuttr.config.setting import BOOLEAN, INT, LIST, LONG, STRING, ConfigKey, Effect, Override
+from leafcuttr.config.setting import BOOLEAN, INT, LIST, LONG, PASSWORD, STRING, ConfigKey, Effect, Override
 
 SETTINGS: Final[tuple[ConfigKey, ...]] = (
     ConfigKey(
@@ -68,7 +68,8 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         LIST,
         ("none",),
         "How clients of the metrics port may authenticate: basic (name and password of the broker's users), bearer (a "
-        "token as OAUTHBEARER takes it), none (they need not); several with commas; health checks need none.",
+        "token as OAUTHBEARER takes it), mtls (a certificate, with lc.metrics.ssl.client.auth), none (they need not); "
+        "several with commas; health checks need none.",
         check=checks.metrics_auth,
     ),
     ConfigKey(
@@ -81,6 +82,40 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         ),
         minimum=0,
         maximum=65_535,
+    ),
+    ConfigKey(
+        "lc.metrics.ssl.keystore.location",
+        STRING,
+        None,
+        "A PEM file with the private key and its certificate chain; with it the metrics port speaks TLS only.",
+    ),
+    ConfigKey(
+        "lc.metrics.ssl.keystore.type",
+        STRING,
+        "PEM",
+        "The format of that file.",
+        choices=("PEM",),
+        effect=Effect.NONE,
+        reason="the format is told by the content",
+    ),
+    ConfigKey(
+        "lc.metrics.ssl.key.password",
+        PASSWORD,
+        None,
+        "The password of the private key, if it is encrypted.",
+    ),
+    ConfigKey(
+        "lc.metrics.ssl.truststore.location",
+        STRING,
+        None,
+        "A PEM file with the certificates that sign those of clients.",
+    ),
+    ConfigKey(
+        "lc.metrics.ssl.client.auth",
+        STRING,
+        "none",
+        "Whether clients of the metrics port, those of health checks too, have to show a certificate.",
+        choices=("required", "requested", "none"),
     ),
     ConfigKey(
         "lc.metrics.max.partitions",

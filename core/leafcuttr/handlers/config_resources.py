@@ -201,8 +201,13 @@ async def _alter_broker(
 
 def _of_tls(names: Sequence[str]) -> list[str]:
     """Those of one listener's TLS. To alter one, even to the value that it has, is how Kafka's tools have files read
-    again (KIP-226)."""
-    return [name for name in names if name.startswith(LISTENER_PREFIX) and ".ssl." in name]
+    again (KIP-226). Those of a listener that is not for Kafka's clients do not change: its keystore can be taken back
+    to what it was started with, which it is, and is read."""
+    return [
+        name
+        for name in names
+        if (name.startswith(LISTENER_PREFIX) and ".ssl." in name) or name.endswith(".ssl.keystore.location")
+    ]
 
 
 def _check_changeable(catalog: Catalog, changed: Sequence[str], *, own: bool) -> None:

@@ -1,6 +1,6 @@
 """What the settings say of TLS on one listener, as values, and the error for what is wrong with it. No file is read."""
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 
 class TlsError(Exception):
@@ -49,3 +49,23 @@ class TlsFiles(NamedTuple):
         """The setting of the password of the keystore. A listener that has no settings of its own for it (of a plugin)
         has one for both passwords."""
         return self.name("key.password" if self.own is None and self.prefix else "keystore.password")
+
+
+class _Texts(Protocol):
+    """The broker's settings, or a plugin's."""
+
+    def text(self, name: str) -> str: ...
+    def optional_text(self, name: str) -> str | None: ...
+
+
+def files_of_prefix(settings: _Texts, prefix: str) -> TlsFiles:
+    """What the settings `<prefix>.ssl.*` say, of a listener that is not for Kafka's clients: all are its own."""
+    password = settings.optional_text(f"{prefix}.ssl.key.password") or None
+    return TlsFiles(
+        prefix,
+        settings.optional_text(f"{prefix}.ssl.keystore.location") or None,
+        password,
+        settings.optional_text(f"{prefix}.ssl.truststore.location") or None,
+        settings.text(f"{prefix}.ssl.client.auth"),
+        keystore_password=password,
+    )

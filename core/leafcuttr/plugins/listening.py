@@ -17,7 +17,7 @@ from leafcuttr.errors import AddressTaken, PluginError, StartError
 from leafcuttr.net.binding import bind
 from leafcuttr.net.exposure import warn_if_open, why_refused
 from leafcuttr.net.tls import server_context
-from leafcuttr.net.tls_files import TlsError, TlsFiles
+from leafcuttr.net.tls_files import TlsError, TlsFiles, files_of_prefix
 from leafcuttr.net.unix import UnixSocket
 from leafcuttr.runtime.connection_budget import most_of_plugins, share_of_plugins
 from leafcuttr.state.broker import Broker as Core
@@ -109,13 +109,13 @@ async def listen(
             name = f"{prefix}.unix"
             plugged.listeners[name] = Listener(name, unix.path, 0, unix.path, 0, "PLAINTEXT")
         if certificates is not None:
-            plugged.certificates[prefix] = certificates
+            core.certificates[prefix] = certificates
         try:
             yield opened
         finally:
             for name in (prefix, f"{prefix}.unix"):
                 plugged.listeners.pop(name, None)
-            plugged.certificates.pop(prefix, None)
+            core.certificates.pop(prefix, None)
     finally:
         opened.close()
 
@@ -129,19 +129,6 @@ def _optional_int(settings: Settings, name: str) -> int:
 
 def _keystore(settings: Settings, prefix: str) -> str | None:
     return settings.optional_text(f"{prefix}.ssl.keystore.location") or None
-
-
-def tls_files(settings: Settings, prefix: str) -> TlsFiles:
-    """What the settings of a listener say of TLS."""
-    password = settings.optional_text(f"{prefix}.ssl.key.password") or None
-    return TlsFiles(
-        prefix,
-        _keystore(settings, prefix),
-        password,
-        settings.optional_text(f"{prefix}.ssl.truststore.location") or None,
-        settings.text(f"{prefix}.ssl.client.auth"),
-        keystore_password=password,
-    )
 
 
 def requested_listener(settings: Settings, prefix: str, default_host: str) -> Listener | None:
@@ -160,7 +147,7 @@ def _prepare(settings: Settings, prefix: str, default_host: str) -> PreparedList
     requested = requested_listener(settings, prefix, default_host)
     sockets: Sequence[socket.socket] = ()
     try:
-        certificates = _certificates(tls_files(settings, prefix)) if requested else None
+        certificates = _certificates(files_of_prefix(settings, prefix)) if requested else None
         if requested is not None:
             requested, sockets = bind(requested, _BACKLOG, setting=f"{prefix}.port")
             for sock in sockets:

@@ -116,7 +116,7 @@ async def _every(
 
 async def _read_certificates(broker: Broker, connections: Connections) -> None:
     """Those whose files have changed."""
-    for certificates in (*connections.certificates.values(), *broker.plugged.certificates.values()):
+    for certificates in (*connections.certificates.values(), *broker.certificates.values()):
         await trio.to_thread.run_sync(certificates.look)
 
 

@@ -178,6 +178,8 @@ class OpenListeners:
         """See `ListenersTls`."""
         for each in self._concerned(names):
             await self._read_tls(each)
+        for other in self._others(names):
+            await trio.to_thread.run_sync(other.look)
 
     async def check(self, settings: Settings, names: Collection[str]) -> None:
         """See `ListenersTls`."""
@@ -196,6 +198,19 @@ class OpenListeners:
                 why = _why_refused(settings, each.bound)
                 if why is not None:
                     raise InvalidRequest(why)
+        for other in self._others(names):
+            try:
+                await trio.to_thread.run_sync(other.check, other.files)
+            except TlsError as error:
+                raise InvalidRequest(str(error)) from None
+
+    def _others(self, names: Collection[str]) -> "list[LiveCertificates]":
+        """Of listeners that are not for Kafka's clients, whose keystore is among these settings."""
+        return [
+            certificates
+            for prefix, certificates in self._broker.certificates.items()
+            if f"{prefix}.ssl.keystore.location" in names
+        ]
 
     def _concerned(self, names: Collection[str]) -> list[_Open]:
         """The open listeners with TLS for which one of these settings counts."""

@@ -68,11 +68,14 @@ async def run_broker(
         bound = [_bind(settings, listener, opened) for listener in listeners]
         admin_bound = admin.bind(settings)
         if admin_bound is not None:
-            _close_after(opened, admin_bound[1])
+            _close_after(opened, admin_bound.sockets)
         broker = open_broker(settings, clock or SystemClock(), pressure=pressure)
         broker.plugged = plugged or broker.plugged
         broker.plugged.found = plugins.all if plugins else ()
-        broker.admin = admin_bound[0] if admin_bound else None
+        if admin_bound is not None:
+            broker.admin = admin_bound.listener
+            if admin_bound.certificates is not None:
+                broker.certificates[admin.PREFIX] = admin_bound.certificates
         try:
             with ExitStack() as contained:
                 services = await _services(broker, plugins, contained, stop)
@@ -176,9 +179,10 @@ def _bind(settings: Settings, listener: Listener, opened: ExitStack) -> Bound:
 
 def _admin_endpoint(broker: Broker, connections: Connections) -> "AdminEndpoint":
     """In a worker thread. Raises OSError where the process may open no file, whatever the logs can do without."""
-    broker.runtime.descriptors.opening(
-        lambda: import_late("h11", "leafcuttr.server.admin.http", "leafcuttr.server.admin.endpoint")
-    )
+    needed = ["h11", "leafcuttr.server.admin.http", "leafcuttr.server.admin.endpoint"]
+    if admin.PREFIX in broker.certificates:
+        needed.append("leafcuttr.server.admin.tls")
+    broker.runtime.descriptors.opening(lambda: import_late(*needed))
     from leafcuttr.server.admin.endpoint import AdminEndpoint
 
     return AdminEndpoint(broker, connections)

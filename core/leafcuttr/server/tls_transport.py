@@ -105,6 +105,11 @@ class TlsTransport:
         """The certificate of the peer in DER, if it has shown one that is trusted."""
         return self._tls.getpeercert(True)
 
+    @property
+    def tls(self) -> ssl.SSLObject:
+        """For looking at."""
+        return self._tls
+
     # Receiving
 
     @property

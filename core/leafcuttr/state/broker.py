@@ -33,6 +33,7 @@ from leafcuttr.state.transactions.coordinator import TransactionCoordinator
 from leafcuttr_sdk import Clock
 
 if TYPE_CHECKING:
+    from leafcuttr.net.live_certificates import LiveCertificates
     from leafcuttr.state.security.audit import AuditLog
     from leafcuttr.state.security.authorizer import StandardAuthorizer
     from leafcuttr.state.security.delegation_tokens import DelegationTokens
@@ -51,8 +52,9 @@ class ListenersTls(Protocol):
     """The listeners with TLS, for changes of its settings."""
 
     async def check(self, settings: Settings, names: Collection[str]) -> None:
-        """Read the files of those for which one of these settings counts. Raises InvalidRequest if one of them could
-        not be served with these values."""
+        """Read the files of those for which one of these settings counts; a listener that is not for Kafka's clients
+        counts where its keystore is named. Raises InvalidRequest if one of them could not be served with these
+        values."""
         ...
 
     async def read_again(self, names: Collection[str]) -> None:
@@ -65,7 +67,8 @@ class Broker:
     """The parts of one running broker.
 
     `listeners` are bound: their ports are the real ones, and `tls` has their certificates; `admin` is where metrics and
-    health are answered, if they are.
+    health are answered, if they are. `certificates` are those of listeners with TLS that are not for Kafka's clients,
+    the admin port's and plugins', by the prefix of their settings.
     `appender` takes the appends of the broker's own tasks. `delayed_requests` are those that wait for records or for
     other members of a group; a stopping server has them answered at once. `token_keys` are those of issuers of bearer
     tokens. `serving` is whether all that has to be ready is; `plugged` is what plugins have added. Without an
@@ -95,6 +98,7 @@ class Broker:
     listeners: Sequence[Listener] = ()
     admin: Listener | None = None
     tls: ListenersTls | None = None
+    certificates: "dict[str, LiveCertificates]" = field(default_factory=dict)
     delayed_requests: set[Waiting] = field(default_factory=set)
     counts: Counts = field(default_factory=Counts)
     serving: bool = False

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from leafcuttr.config.listeners import Listener
     from leafcuttr.metrics.added import AddedMetrics
-    from leafcuttr.net.live_certificates import LiveCertificates
     from leafcuttr_sdk.admin import AdminRoute, HealthCheck
     from leafcuttr_sdk.authentication import AuthenticationExchange, AuthenticatorSpec
     from leafcuttr_sdk.broker import Broker as SdkBroker
@@ -190,9 +189,9 @@ class ChildState(Protocol):
 class Plugged:
     """`found` are all plugins, whatever became of them. `listeners` are those that plugins have bound, by the prefix of
     their settings, `served` those of them that the broker serves, `counts` of every one that it has served, and
-    `connections` the number of theirs that are open. `certificates` has what TLS listeners read from files. `warned`
-    are the prefixes of listeners that a warning was given of; `checks`, `routes` and `authenticators` (by name) have
-    the name of their plugin beside them, and so has the `schema_provider`; `schema_formats` are there by name.
+    `connections` the number of theirs that are open. `warned` are the prefixes of listeners that a warning was given
+    of; `checks`, `routes` and `authenticators` (by name) have the name of their plugin beside them, and so has the
+    `schema_provider`; `schema_formats` are there by name.
     `mechanisms` are those of SASL that `lc.sasl.mechanisms` names, each with what begins an exchange of it.
     `authorizers` are those that there are, with their plugins and the views of these; `log_ins` those of clients of
     plugins (`plugins.log_ins`), from their first use on.
@@ -210,7 +209,6 @@ class Plugged:
         self.served: dict[str, ServedListener] = {}
         self.counts: dict[str, ServedCounts] = {}
         self.connections = 0
-        self.certificates: dict[str, LiveCertificates] = {}
         self.warned: set[str] = set()
         self.checks: list[tuple[str, HealthCheck]] = []
         self.routes: list[tuple[str, AdminRoute]] = []

@@ -81,8 +81,9 @@ class RunningBroker:
 
     @property
     def admin_url(self) -> str:
-        """`http://host:port`, without a path."""
-        return f"http://{self._admin_address}"
+        """`http://host:port`, or `https://` where it has TLS, without a path."""
+        scheme = "https" if self._settings.get("lc.metrics.ssl.keystore.location") else "http"
+        return f"{scheme}://{self._admin_address}"
 
     # What it does
 

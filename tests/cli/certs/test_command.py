@@ -175,6 +175,20 @@ def test_check_a_configuration(run: Run, tmp_path: Path) -> None:
     assert run("certs", "check").out == "no listener has TLS\n"
 
 
+def test_check_the_metrics_port(run: Run, tmp_path: Path) -> None:
+    """Its clients know it by names that no setting has."""
+    good = Path(Certificates(tmp_path).issue("kafka.test").file)
+    good.chmod(0o600)
+    with_tls = "-o", f"lc.metrics.ssl.keystore.location={good}"
+    assert run("certs", "check", *with_tls).out == "lc.metrics: its certificate is right\n"
+    assert run("certs", "check", *with_tls, "-o", "lc.metrics.enable=false").out == "no listener has TLS\n"
+    good.write_text("nothing")
+    done = run("certs", "check", *with_tls, "--json")
+    (one,) = done.json
+    assert (done.status, one["listener"]) == (1, "lc.metrics")
+    assert one["wrong"][0].startswith(f"lc.metrics.ssl.keystore.location={good}: it has no PEM")
+
+
 # reload
 
 
@@ -221,6 +235,35 @@ def test_reload(run: Run, tmp_path: Path) -> None:
         path.write_bytes(second)
         assert run("certs", "reload", at=address).status == 0
         assert set(altered()) == {"listener.name.in.ssl.keystore.location"}
+
+
+def test_reload_of_the_metrics_port(run: Run, tmp_path: Path) -> None:
+    ours = Certificates(tmp_path)
+    path = Path(ours.issue("127.0.0.1", common_name="a").file)
+    second = Path(ours.issue("second.test", "127.0.0.1", common_name="a").file).read_bytes()
+    address, port = f"127.0.0.1:{free_port()}", free_port()
+    settings = {
+        "listeners": f"PLAINTEXT://{address}",
+        "lc.metrics.enable": "true",
+        "lc.metrics.port": str(port),
+        "lc.metrics.ssl.keystore.location": str(path),
+        "lc.tls.reload.interval.ms": "0",
+    }
+
+    def names() -> list[str]:
+        done = run("certs", "show", f"127.0.0.1:{port}", "--json")
+        return sorted(done.json[0]["names"]) if done.status == 0 else [done.err]
+
+    with running_broker(tmp_path / "broker", settings):
+        path.write_bytes(second)
+        assert names() == ["127.0.0.1"]
+        done = run("certs", "reload", at=address)
+        assert (done.status, done.out) == (0, "lc.metrics of broker 1: read\n"), done.err
+        assert names() == ["127.0.0.1", "second.test"]
+        path.write_text("nothing")
+        done = run("certs", "reload", at=address)
+        assert done.status == 1 and "it has no PEM" in done.err
+        assert names() == ["127.0.0.1", "second.test"]
 
 
 def test_reload_without_tls(run: Run, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +14,7 @@ from pathlib import Path
 import click
 import pytest
 
-from leafcuttr.cli.common.admin_client import LogIn, log_in_of, log_in_of_client, open_admin
+from leafcuttr.cli.common.admin_client import LogIn, log_in_of, log_in_of_client, open_admin, tls_of_client
 from leafcuttr_sdk import (
     CliCommand,
     PluginError,
@@ -21,6 +23,7 @@ from leafcuttr_sdk import (
     command_context,
 )
 from leafcuttr_sdk.testing import run_command
+from support.tls_peer import Certificates
 
 RIGHT = "Basic " + base64.b64encode("alice:té:a".encode()).decode()
 SASL = (
@@ -117,6 +120,7 @@ def test_a_file_that_is_none(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.9.9.9", "[::1]"])
 def test_the_log_in_of_clients_stays_on_this_machine(host: str) -> None:
     assert log_in_of_client(SASL, f"{host}:9404") == LogIn(RIGHT, "the client settings")
+    assert log_in_of_client(SASL, f"https://{host}:9404") == LogIn(RIGHT, "the client settings")
     jaas = (*SASL[:2], 'sasl.jaas.config=M required username="alice" password="té:a";')
     assert log_in_of_client(jaas, f"{host}:9404") == LogIn(RIGHT, "the client settings")
     for other in (
@@ -131,6 +135,7 @@ def test_the_log_in_of_clients_stays_on_this_machine(host: str) -> None:
 @pytest.mark.parametrize("host", ["hub", "10.0.0.1", "127.0.0.1.example.org", "xlocalhost", "[::2]"])
 def test_another_machine_does_not_get_it(host: str) -> None:
     assert log_in_of_client(SASL, f"{host}:9404") is None
+    assert log_in_of_client(SASL, f"https://{host}:9404") is None
 
 
 def test_what_is_given_is_shown_at_once(port: Port) -> None:
@@ -197,3 +202,81 @@ def test_a_command(port: Port, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         assert run_command(found, *where, *(word for each in SASL for word in ("-X", each))).out == "200\n"
     monkeypatch.setenv("LEAFCUTTR_ADMIN_AUTH", str(file))
     assert run_command(found, *where).out == "200\n"
+
+
+# TLS
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Certificates:
+    return Certificates(tmp_path)
+
+
+@contextmanager
+def port_with_tls(ours: Certificates, *, required: bool = True) -> Iterator[Port]:
+    with Port() as found:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=ours.trusted)
+        context.load_cert_chain(ours.issue("127.0.0.1").file)
+        context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_NONE
+        found.socket = context.wrap_socket(found.socket, server_side=True, do_handshake_on_connect=True)
+        with serving(found):
+            yield found
+
+
+def test_a_command_over_tls(ours: Certificates, tmp_path: Path) -> None:
+    """By the names of Java and of librdkafka, from a file and from -X."""
+    found, log_in, own = (
+        command(True),
+        written(tmp_path, "alice:té:a\n"),
+        ours.issue(common_name="alice").file,
+    )
+    java, config = tmp_path / "client.properties", tmp_path / "client.conf"
+    java.write_text(f"ssl.truststore.location={ours.trusted}\nssl.keystore.location={own}\n")
+    config.write_text(f"ssl.ca.location={ours.trusted}\n")
+    with port_with_tls(ours) as port:
+        where = ("--admin-server", f"https://{port.address}", "--admin-auth", str(log_in))
+        assert run_command(found, *where, "--command-config", str(java)).out == "200\n"
+        ends = "-X", f"ssl.certificate.location={own}", "-X", f"ssl.key.location={own}"
+        assert run_command(found, *where, "-F", str(config), *ends).out == "200\n"
+        ran = run_command(found, *where)
+        assert ran.status == 1
+        assert ran.err.startswith(
+            f"leafcuttr: the admin port at https://{port.address}: its certificate is refused: "
+        )
+        assert ran.err.endswith(
+            "(ssl.truststore.location or ssl.ca.location of --client-config names its authority)\n"
+        )
+        ran = run_command(found, *where, "-F", str(config))
+        assert ran.status == 1 and ran.err.count("\n") == 1, "without our certificate"
+        ran = run_command(found, *where, "-X", "ssl.ca.location=/nowhere")
+        assert (ran.status, "ssl.ca.location=/nowhere" in ran.err) == (2, True)
+
+
+def test_the_two_do_not_agree_on_tls(ours: Certificates, port: Port) -> None:
+    trusting = tls_of_client([f"ssl.ca.location={ours.trusted}"], f"https://{port.address}")
+    assert trusting is not None and tls_of_client([], port.address) is None
+    with pytest.raises(PluginError, match="it has no TLS: --admin-server HOST:PORT, without https://"):
+        open_admin(f"https://{port.address}", "/x", "GET", 60, None, None, trusting)
+
+
+def test_plaintext_where_there_is_tls(ours: Certificates) -> None:
+    """An alert of TLS is no answer."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        accepted, _ = listening.accept()
+        with accepted:
+            accepted.recv(65536)
+            accepted.sendall(b"\x15\x03\x01\x00\x02\x02\x46")
+
+    address = f"127.0.0.1:{listening.getsockname()[1]}"
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with listening:
+        with pytest.raises(PluginError) as caught:
+            open_admin(address, "/x", "GET", 60, None, None)
+        thread.join()
+    assert str(caught.value) == (
+        f"the admin port at {address} does not speak HTTP (BadStatusLine); if it has TLS: --admin-server "
+        f"https://{address}"
+    )

@@ -574,6 +574,27 @@ def test_passwords_that_everybody_can_read(file: Path, tmp_path: Path) -> None:
     assert look(file)["certificates"][0].severity is DoctorSeverity.FINE
 
 
+def test_the_certificate_of_the_metrics_port(tmp_path: Path) -> None:
+    identity = Certificates(tmp_path).issue("kafka.test")
+    Path(identity.file).chmod(0o600)
+    file = tmp_path / "server.properties"
+    file.write_text(
+        f"listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path}\n"
+        f"lc.metrics.ssl.keystore.location={identity.file}\n"
+    )
+    (found,) = look(file)["certificates"]
+    assert (found.severity, found.seen) == (
+        DoctorSeverity.FINE,
+        "the certificate of the metrics port can be shown",
+    )
+    Path(identity.file).chmod(0o644)
+    found = only(look(file), DoctorSeverity.WARNING, "certificates")
+    assert "every user of this machine can read the private key" in found.seen
+    Path(identity.file).unlink()
+    found = only(look(file), DoctorSeverity.PROBLEM, "certificates")
+    assert found.seen.startswith("lc.metrics.ssl.keystore.location=")
+
+
 def test_a_listener_that_requires_certificates_is_not_open(file: Path, tmp_path: Path) -> None:
     with_tls(file, tmp_path, "127.0.0.1")
     open_to_all = f"listeners=SSL://0.0.0.0:{closed_port()}"

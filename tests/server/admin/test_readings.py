@@ -115,7 +115,7 @@ async def test_time_left_of_certificates(serve: Serve, tmp_path: Path) -> None:
         found.private_key_and_cert_chain_pem.write_to_path(file)
 
     issue("one", 10)
-    certificates = broker.plugged.certificates["lc.acme"] = LiveCertificates(TlsFiles("lc.acme", str(file)))
+    certificates = broker.certificates["lc.acme"] = LiveCertificates(TlsFiles("lc.acme", str(file)))
     subject = certificates.chain[0].subject_text
 
     async def left() -> dict[str, float]:

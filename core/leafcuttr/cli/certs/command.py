@@ -100,7 +100,9 @@ def check(file: Path | None, overrides: tuple[str, ...], as_json: bool) -> None:
         click.echo("no listener has TLS")
     for one in () if as_json else found:
         if not one.wrong and not one.doubtful:
-            click.echo(f"{one.name}: its certificate is right, and for {one.host}")
+            click.echo(
+                f"{one.name}: its certificate is right" + (f", and for {one.host}" if one.host else "")
+            )
         for line in one.wrong:
             click.echo(f"{one.name}: wrong: {line}")
         for line in one.doubtful:

@@ -13,13 +13,14 @@ from leafcuttr.config.findings import Level
 from leafcuttr.config.listeners import parse_listeners
 from leafcuttr.config.settings import Settings, Source
 from leafcuttr.errors import ConfigError, StartError
-from leafcuttr.net.tls_files import TlsError
+from leafcuttr.net.tls_files import TlsError, files_of_prefix
 
 if TYPE_CHECKING:
     from leafcuttr.cli.common.wire_client.cluster import ClusterClient
 
 _BROKER: Final = 4
 _SET, _DELETE = 0, 1
+METRICS: Final = "lc.metrics"
 _LOCATION: Final = "ssl.keystore.location"
 
 
@@ -46,8 +47,8 @@ def checked(file: Path | None, overrides: tuple[str, ...]) -> Iterator[CheckedLi
     wrong_settings = [one.line for one in findings if one.level is Level.ERROR]
     if wrong_settings:
         raise Failure(wrong_settings[0])
-    listeners = parse_listeners(settings)
-    for listener in listeners:
+    yield from _of_metrics(settings)
+    for listener in parse_listeners(settings):
         if not listener.protocol.endswith("SSL"):
             continue
         wrong: list[str] = []
@@ -59,6 +60,23 @@ def checked(file: Path | None, overrides: tuple[str, ...]) -> Iterator[CheckedLi
         except TlsError as error:
             wrong.append(str(error))
         yield CheckedListener(listener.name, listener.advertised_host, wrong, doubtful)
+
+
+def _of_metrics(settings: Settings) -> Iterator[CheckedListener]:
+    """The metrics port, if it has TLS. Clients know it by a name that no setting says."""
+    from leafcuttr.net.doubts import doubts_of_listener
+
+    files = files_of_prefix(settings, METRICS)
+    if not settings.bool(f"{METRICS}.enable") or not files.has_key:
+        return
+    wrong: list[str] = []
+    doubtful: list[str] = []
+    try:
+        for doubt in doubts_of_listener(files, []):
+            (wrong if doubt.keeps_clients_out else doubtful).append(doubt.line)
+    except TlsError as error:
+        wrong.append(str(error))
+    yield CheckedListener(METRICS, "", wrong, doubtful)
 
 
 def read_again(target: Target) -> list[tuple[str, str | None]]:
@@ -78,6 +96,9 @@ def read_again(target: Target) -> list[tuple[str, str | None]]:
                 setting = f"{LISTENER_PREFIX}{name.lower()}.{_LOCATION}"
                 why = _altered(cluster, broker, setting, dynamic.get(setting))
                 outcomes.append((f"{name} of broker {broker}", why))
+            if values.get(f"{METRICS}.enable") == "true" and values.get(f"{METRICS}.{_LOCATION}"):
+                why = _altered(cluster, broker, f"{METRICS}.{_LOCATION}", None)
+                outcomes.append((f"{METRICS} of broker {broker}", why))
     if not outcomes:
         raise Failure("no listener has TLS")
     return outcomes

@@ -82,16 +82,16 @@ class HostedCommand(CommandContext):
         return admin_address(self._target)
 
     def open_admin(self, path: str, *, method: str = "GET") -> "HTTPResponse":
-        from leafcuttr.cli.common.admin_client import log_in_of, log_in_of_client, open_admin
+        from leafcuttr.cli.common.admin_client import log_in_of, log_in_of_client, open_admin, tls_of_client
 
         file = self._given("admin_auth", "admin_server_option")
         address, has_clients = self.admin_address, "properties" in self._all_given
         given = None if file is None else log_in_of(file)
-        of_client = None
-        if given is None and has_clients:
-            of_client = log_in_of_client(self._target.properties, address)
+        properties = self._target.properties if has_clients else ()
+        of_client = log_in_of_client(properties, address) if given is None else None
         timeout_s = self.timeout_s if has_clients else TIMEOUT_S
-        return open_admin(address, path, method, timeout_s, given, of_client)
+        tls = tls_of_client(properties, address)
+        return open_admin(address, path, method, timeout_s, given, of_client, tls)
 
     def record_filters(
         self, names: Sequence[str], topic: str, settings: Mapping[str, str] | None = None

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import h11
 
     from leafcuttr.server.admin.access import AdminAccess
+    from leafcuttr.server.admin.tls import AdminTlsStream
+    from leafcuttr_sdk.authentication import PeerCertificate
 
 logger = logging.getLogger(__name__)
 
@@ -51,13 +53,19 @@ class HttpConnection:
     """One connection. `idle` is whether it waits for a request, so that it may be closed for a newer one."""
 
     def __init__(
-        self, stream: trio.SocketStream, router: Router, access: "AdminAccess | None" = None
+        self,
+        stream: "trio.SocketStream | AdminTlsStream",
+        router: Router,
+        access: "AdminAccess | None" = None,
+        certificate: "PeerCertificate | None" = None,
     ) -> None:
+        """`certificate` is what the client has shown in a handshake."""
         import h11
 
         self._stream = stream
         self._router = router
         self._access = access
+        self._certificate = certificate
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
         self._answered = 0
         self._scope = trio.CancelScope()
@@ -144,7 +152,8 @@ class HttpConnection:
         try:
             if self._access is not None:
                 count = sum(name == b"authorization" for name, _ in event.headers)
-                refused = await self._access.refusal(request, count, self._host() or "unknown")
+                host = self._host() or "unknown"
+                refused = await self._access.refusal(request, count, host, self._certificate)
                 if refused is not None:
                     return refused
             is_local = "origin" not in headers and self._is_from_here()

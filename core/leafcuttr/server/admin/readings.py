@@ -162,7 +162,7 @@ _number(requests.ACCEPT_PAUSES, lambda gathered: gathered.connections.pauses)
 def _certificate_remaining(gathered: Gathered) -> Iterator[Sample]:
     """Of two with the same subject the one that expires first."""
     now_s = gathered.broker.clock.now_ms() / 1000
-    of_listeners = {**gathered.connections.certificates, **gathered.broker.plugged.certificates}
+    of_listeners = {**gathered.connections.certificates, **gathered.broker.certificates}
     for listener, certificates in of_listeners.items():
         ends: dict[str, int] = {}
         for one in certificates.chain:

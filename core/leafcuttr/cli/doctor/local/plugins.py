@@ -53,11 +53,10 @@ def _prefixes(plugin: "Loaded") -> list[str]:
 def _tls(site: Site, plugin: "Loaded", prefix: str) -> Iterator[DoctorFinding]:
     from leafcuttr.net.doubts import doubts_of_listener
     from leafcuttr.net.tls import server_context
-    from leafcuttr.net.tls_files import TlsError
-    from leafcuttr.plugins.listening import tls_files
+    from leafcuttr.net.tls_files import TlsError, files_of_prefix
     from leafcuttr.plugins.settings_views import plugin_settings
 
-    files = tls_files(plugin_settings(site.settings, plugin.name), prefix)
+    files = files_of_prefix(plugin_settings(site.settings, plugin.name), prefix)
     try:
         if not files.has_key:
             server_context(files)
