@@ -137,7 +137,8 @@ class Front:
                 if key is None:
                     answer, replayed = await make(), False
                 else:
-                    name = topic, f"{exchange.principal} {key}"  # another client's is another one
+                    # Another client's is another one. There is no end of a line in a key, but anything in a name.
+                    name = topic, f"{key}\n{exchange.principal}"
                     what = hashlib.sha256(f"{partition} {content_type} ".encode() + body).digest()
                     answer, replayed = await self._answers.once(name, what, make, self._proxy.nursery)
         except trio.TooSlowError:

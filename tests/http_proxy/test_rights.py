@@ -150,6 +150,17 @@ async def test_a_kept_answer_is_for_its_client_only(tmp_path: Path) -> None:
         refused(await client.post("/topics/t", json=RECORDS, auth=BOB), "User:bob may not WRITE topic t")
 
 
+async def test_a_kept_answer_is_not_for_a_client_whose_name_ends_as_a_key_begins(tmp_path: Path) -> None:
+    async with secured(tmp_path) as proxy, proxy.client() as client:
+        await user(proxy, "alice one", "tea")
+        for name in ("User:alice", "User:alice one"):
+            await grant(proxy, "WRITE TOPIC t", principal=name)
+        first, second = {"idempotency-key": "one two"}, {"idempotency-key": "two"}
+        assert (await client.post("/topics/t", json=RECORDS, auth=ALICE, headers=first)).status_code == 200
+        other = await client.post("/topics/t", json=RECORDS, auth=("alice one", "tea"), headers=second)
+        assert other.status_code == 200 and "idempotent-replayed" not in other.headers
+
+
 async def test_consumers(tmp_path: Path) -> None:
     async with secured(tmp_path) as proxy, proxy.client(auth=ALICE, headers=V2) as client:
         new = {"name": "c", "format": "json", "auto.offset.reset": "earliest"}
