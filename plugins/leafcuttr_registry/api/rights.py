@@ -141,7 +141,7 @@ class GuardedRoutes(Routes):
         """Ids are those of all subjects of a context, and the next one is behind the highest: to choose one is to take
         it from them. Without a schema of its own a registration takes, and is answered, that of the version before.
         Raises AuthorizationFailed."""
-        from leafcuttr_sdk.security import CLUSTER_NAME, Operation, ResourceType
+        from leafcuttr_sdk.security import CLUSTER_NAME, Operation, ResourceType, subject_topic
 
         subject = self._api.subject(exchange)
         if body.get("id") not in (None, _NO_ID):
@@ -150,17 +150,17 @@ class GuardedRoutes(Routes):
                 exchange.serving.check(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME)
             else:
                 exchange.serving.check(
-                    Operation.ALTER_CONFIGS, ResourceType.TOPIC, resource(qualified(context, ""))
+                    Operation.ALTER_CONFIGS, ResourceType.TOPIC, subject_topic(qualified(context, ""))
                 )
         text = body.get("schema")
         if exchange.endpoint == _TAGS or not (isinstance(text, str) and text.strip()):
-            exchange.serving.check(Operation.READ, ResourceType.TOPIC, resource(subject))
+            exchange.serving.check(Operation.READ, ResourceType.TOPIC, subject_topic(subject))
 
     def _without_details(self, exchange: RegistryExchange, refused: Incompatible) -> Refusal:
         """Why a schema is not compatible shows the one before, which only those may see who may read it."""
-        from leafcuttr_sdk.security import Operation, ResourceType
+        from leafcuttr_sdk.security import Operation, ResourceType, subject_topic
 
-        name = resource(refused.subject)
+        name = subject_topic(refused.subject)
         if exchange.serving.allowed(Operation.READ, ResourceType.TOPIC, name, quietly=True):
             return refused
         return Incompatible(refused.subject, [f"to see them takes READ on topic {name}"])

@@ -11,12 +11,20 @@ from leafcuttr.state.broker import Broker
 from leafcuttr_sdk.errors import TopicAuthorizationFailed
 from leafcuttr_sdk.plugin import Plugin
 from leafcuttr_sdk.principals import Principal
-from leafcuttr_sdk.schemas import SchemaNotFoundError, SchemaProvider, SchemaReference
+from leafcuttr_sdk.schemas import (
+    Difference,
+    IncompatibleSchemaError,
+    RegisteredSchema,
+    SchemaNotFoundError,
+    SchemaProvider,
+    SchemaReference,
+)
 from plugins.facade.test_acting import ALICE, STANDARD, grant
 from support.column_registry import ColumnRegistry
 
 Open = Callable[..., Broker]
 TEXT, OTHER = "amount", "card"
+GONE = Difference("COLUMN_MOVED", "/0", "amount", None, "Column 0 was amount.")
 
 
 class Registry:
@@ -111,6 +119,24 @@ async def test_what_a_schema_refers_to_is_read(registry: Registry) -> None:
         assert missing(failed) == ("READ", "subject/secrets")
     await registry.may("READ", "secrets")
     await registry.of_alice.register("orders", "COLUMNS", TEXT, references)
+
+
+async def test_why_a_schema_is_not_compatible_is_for_those_who_may_read(registry: Registry) -> None:
+    async def refuse(*_: object) -> RegisteredSchema:
+        raise IncompatibleSchemaError("amount is gone", [GONE])
+
+    registry.all.register = refuse  # type: ignore[method-assign]
+    await registry.may("WRITE", "orders")
+    with pytest.raises(
+        IncompatibleSchemaError, match="to see why takes READ on topic subject/orders"
+    ) as failed:
+        await registry.of_alice.register("orders", "COLUMNS", "colour")
+    assert not failed.value.differences
+    assert failed.value.__context__ is None
+    await registry.may("READ", "orders")
+    with pytest.raises(IncompatibleSchemaError, match="amount is gone") as failed:
+        await registry.of_alice.register("orders", "COLUMNS", "colour")
+    assert failed.value.differences == (GONE,)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Final
 from leafcuttr.handlers.access import READ_TOPIC, WRITE_TOPIC
 from leafcuttr.plugins.facade.acting.rights import Rights
 from leafcuttr_sdk.schemas import (
+    IncompatibleSchemaError,
     ParsedSchema,
     RegisteredSchema,
     SchemaNotFoundError,
@@ -76,7 +77,15 @@ class ActingSchemas:
     ) -> RegisteredSchema:
         self._rights.need(WRITE_TOPIC, _topic_of(subject))
         self._need_references(subject, references)
-        return await self._provider.register(subject, format, text, references)
+        try:
+            return await self._provider.register(subject, format, text, references)
+        except IncompatibleSchemaError:
+            # Why it is not shows the schemas before it.
+            if self._rights.may(READ_TOPIC, _topic_of(subject)):
+                raise
+        raise IncompatibleSchemaError(
+            f"it is not compatible; to see why takes READ on topic {_topic_of(subject)}"
+        )
 
     def _need_references(self, subject: str, references: Sequence[SchemaReference]) -> None:
         """What a schema names it may take in, so its client has to be able to read it."""
