@@ -29,10 +29,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--write-clients-page", action="store_true", help="write docs/reference/clients.md from this run"
     )
     parser.addoption(
+        "--write-secured-clients",
+        action="store_true",
+        help="write of docs/reference/clients.md only the section that test_rights.py fills",
+    )
+    parser.addoption(
         "--clients-outcomes",
         type=Path,
         metavar="FILE",
-        help="with --write-clients-page: keep the outcomes in FILE, so that a run in several parts fills one page",
+        help="with one of the two: keep the outcomes in FILE, so that a run in several parts fills one page",
     )
 
 
@@ -44,9 +49,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "duty(names...): which duties of support's lists of them (*_duties.py) a test shows"
     )
-    if config.getoption("--write-clients-page", default=False):
+    only_secured = config.getoption("--write-secured-clients", default=False)
+    if only_secured or config.getoption("--write-clients-page", default=False):
         page = config.rootpath / "docs/reference/clients.md"
-        config.pluginmanager.register(Page(page, config.getoption("--clients-outcomes")))
+        outcomes = config.getoption("--clients-outcomes")
+        config.pluginmanager.register(Page(page, outcomes, only_secured=only_secured))
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     assert SECRET not in broker.log
 
 
-@pytest.mark.client("confluent-kafka (librdkafka)")
+@pytest.mark.client("confluent-kafka")
 def test_librdkafka_sees_and_changes_them(address: str) -> None:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import ConfigResource, ResourceType

@@ -9,13 +9,7 @@ from typing import Any
 
 import pytest
 
-from leafcuttr.wire.messages.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    EntityData,
-    OpData,
-    RequestEntryData,
-)
-from support import jars
+from support import jars, quotas
 from support.secured_clients import java_tool
 from support.waiting import until
 from support.wire_client import WireClient
@@ -29,20 +23,8 @@ SIZE = 1000
 
 @contextmanager
 def limited(address: str, client_id: str, quota: str, value: float) -> Iterator[None]:
-    def change(*, remove: bool) -> None:
-        entry = RequestEntryData(
-            entity=[EntityData(entity_type="client-id", entity_name=client_id)],
-            ops=[OpData(key=quota, value=value, remove=remove)],
-        )
-        with WireClient(address) as client:
-            request = AlterClientQuotasRequest(entries=[entry], validate_only=False)
-            assert client.ask(request, 1).entries[0].error_code == 0
-
-    change(remove=False)
-    try:
+    with WireClient(address) as wire, quotas.limited(wire, client_id, quota, value):
         yield
-    finally:
-        change(remove=True)
 
 
 @pytest.mark.client("confluent-kafka")

@@ -1,42 +1,52 @@
 """Clients that others wrote have the rights of whom they log in as, and no others, however they do so: each writes and
-reads in a group what ACLs allow, and is refused the rest. Sessions are short, so that they log in again meanwhile."""
+reads in a group what ACLs allow, and is refused the rest; sessions are short, so that they log in again; a quota holds
+them up. `support.secured_duties` is the table of which client is tried in which way."""
 
 from __future__ import annotations
 
-import shutil
-import time
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from support import jars, secured_clients
-from support.secured_broker import NAME, SecuredBroker, secured_broker
+from support.quotas import limited
+from support.scraper import values_of
+from support.secured_broker import NAME, PRINCIPALS, SecuredBroker, secured_broker
 from support.secured_clients import Fresh
+from support.secured_duties import AGAIN, COUNT, EACH, LACKS, QUOTA, SILENT, TIMES
+from support.secured_scene import Scene
+from support.secured_ways import Way, cases
 
 SESSION_S = 3
-SECURITIES = pytest.mark.parametrize(
-    "security", [pytest.param(one, marks=pytest.mark.long) for one in ("MTLS", "PLAIN", "SCRAM-SHA-512")]
-)
+RATE = 50_000
+WITHOUT_GROUP = ("kcat", "Kafka's Java tools")
+"""Those whose group is not ours to name."""
+LOGINS_AGAIN = "kafka_server_socketservermetrics_successful_reauthentication_total"
+SESSIONS_OVER = "leafcuttr_expired_sessions_total"
+THROTTLES = "leafcuttr_throttle_seconds_count"
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]
+Make = Callable[..., Scene]
 
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
     with secured_broker(
         tmp_path_factory.mktemp("rights"),
+        tokens=True,
         offsets_topic_num_partitions="1",
+        group_initial_rebalance_delay_ms="0",
         authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        super_users="User:ANONYMOUS",
+        super_users="User:root",
         connections_max_reauth_ms=str(SESSION_S * 1000),
-        listener_name_mtls_ssl_principal_mapping_rules=f"RULE:.+/{NAME}/",
+        listener_name_mtls_ssl_principal_mapping_rules=PRINCIPALS,
     ) as broker:
-        _allow(broker.addresses["PLAINTEXT"])
+        _allow(broker)
         yield broker
 
 
-def _allow(address: str) -> None:
-    """All that the scenario needs, on names that begin so."""
+def _allow(broker: SecuredBroker) -> None:
+    """All that the scenes need, on names that begin so, to the user and to clients over TLS that have no name."""
     from confluent_kafka.admin import (
         AclBinding,
         AclOperation,
@@ -56,97 +66,94 @@ def _allow(address: str) -> None:
             kind,
             name,
             ResourcePatternType.PREFIXED,
-            f"User:{NAME}",
+            f"User:{user}",
             "*",
             AclOperation[operation],
             AclPermissionType.ALLOW,
         )
         for kind, name, operation in wanted
+        for user in (NAME, "ANONYMOUS")
     ]
-    admin = AdminClient({"bootstrap.servers": address})
+    describes = (ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL, "User:ANONYMOUS", "*")
+    acls.append(AclBinding(*describes, AclOperation.DESCRIBE, AclPermissionType.ALLOW))  # for the metrics
+    admin = AdminClient(broker.administrator)
     for future in admin.create_acls(acls).values():
         future.result(60)
 
 
-@SECURITIES
-@pytest.mark.client("confluent-kafka")
-def test_confluent_kafka(secured: SecuredBroker, fresh: Fresh, security: str) -> None:
-    secured_clients.confluent_kafka(secured_clients.librdkafka_settings(secured, security), fresh)
+@pytest.fixture
+def scene(secured: SecuredBroker, fresh: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    # Java does not take a token from anywhere unless it is told so.
+    allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={secured.token_url}"
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", allowed)
+
+    def make(security: str, **more: object) -> Scene:
+        names = {kind: fresh(kind) for kind in ("topic", "other", "group")}
+        return Scene(secured, security, **names, folder=tmp_path, **more)  # type: ignore[arg-type]
+
+    return make
 
 
-@SECURITIES
-@pytest.mark.client("confluent-kafka")
-def test_confluent_kafka_without_a_right(secured: SecuredBroker, fresh: Fresh, security: str) -> None:
-    from confluent_kafka import KafkaError, Producer
-
-    outcomes: list[Any] = []
-    producer = Producer(secured_clients.librdkafka_settings(secured, security))
-    producer.produce(fresh("other"), b"x", callback=lambda error, _: outcomes.append(error))
-    assert producer.flush(60) == 0
-    assert [each.code() for each in outcomes] == [KafkaError.TOPIC_AUTHORIZATION_FAILED]
+def counted(secured: SecuredBroker, name: str) -> float:
+    """A counter of the broker, over all of its listeners or quotas."""
+    with urllib.request.urlopen(f"http://{secured.metrics}/metrics", timeout=60) as answer:
+        found = values_of(answer.read().decode())
+    return sum(value for key, value in found.items() if key[0] == name)
 
 
-@pytest.mark.parametrize(
-    "security", [pytest.param(one, marks=pytest.mark.long) for one in ("PLAIN", "SCRAM-SHA-512")]
-)
-@pytest.mark.client("confluent-kafka")
-def test_confluent_kafka_logs_in_again(secured: SecuredBroker, fresh: Fresh, security: str) -> None:
-    """Over three sessions, on the connection that it has: one that was closed would be an error of the client."""
-    from confluent_kafka import Producer
+def written(secured: SecuredBroker, topic: str) -> int:
+    """How many records the broker has."""
+    from confluent_kafka import Consumer, TopicPartition
 
-    errors: list[str] = []
-    settings = {
-        **secured_clients.librdkafka_settings(secured, security),
-        "error_cb": lambda error: errors.append(str(error)),
-    }
-    producer, topic = Producer(settings), fresh("topic")
-    ends = time.monotonic() + 3 * SESSION_S
-    while time.monotonic() < ends:
-        producer.produce(topic, b"x")
-        assert producer.flush(30) == 0
-        time.sleep(0.05)
-    assert errors == []
+    reader = Consumer({**secured.administrator, "group.id": "none"})
+    end = reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=60)[1]
+    reader.close()
+    return int(end)
 
 
-@SECURITIES
-@pytest.mark.client("kafka-python")
-def test_kafka_python(secured: SecuredBroker, fresh: Fresh, security: str) -> None:
-    secured_clients.kafka_python(secured_clients.python_settings(secured, security), fresh)
+def committed(secured: SecuredBroker, group: str, topic: str) -> int:
+    from confluent_kafka import Consumer, TopicPartition
+
+    reader = Consumer({**secured.administrator, "group.id": group})
+    (found,) = reader.committed([TopicPartition(topic, 0)], timeout=60)
+    reader.close()
+    return int(found.offset)
 
 
-@SECURITIES
-@pytest.mark.client("aiokafka")
-def test_aiokafka(secured: SecuredBroker, fresh: Fresh, security: str) -> None:
-    secured_clients.aiokafka(secured_clients.python_settings(secured, security), fresh)
+@pytest.mark.parametrize(("client", "way", "security"), cases())
+def test_rights(secured: SecuredBroker, scene: Make, client: str, way: Way, security: str) -> None:
+    mine = scene(security)
+    way.rights(mine)
+    assert (end := written(secured, mine.topic)) >= COUNT
+    if client not in WITHOUT_GROUP:
+        assert committed(secured, mine.group, mine.topic) == end
 
 
-@SECURITIES
-@pytest.mark.client("kcat")
-@pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed (apt-get install kcat)")
-def test_kcat(secured: SecuredBroker, fresh: Fresh, security: str) -> None:
-    secured_clients.kcat(secured_clients.librdkafka_settings(secured, security), fresh)
+@pytest.mark.parametrize(("client", "way", "security"), cases(AGAIN))
+def test_logs_in_again(secured: SecuredBroker, scene: Make, client: str, way: Way, security: str) -> None:
+    """Past the end of a session at least. A client that does not know of sessions loses its connection."""
+    mine = scene(security, seconds=2.5 * SESSION_S)
+    again, over = counted(secured, LOGINS_AGAIN), counted(secured, SESSIONS_OVER)
+    sent = way.again(mine)
+    assert written(secured, mine.topic) == sent > 0
+    again, over = counted(secured, LOGINS_AGAIN) - again, counted(secured, SESSIONS_OVER) - over
+    if AGAIN in LACKS.get(client, {}):
+        assert again == 0 and over > 0
+    else:
+        assert again > 0 and over == 0
 
 
-@SECURITIES
-@pytest.mark.client("Kafka's Java tools", version="4.3.1")
-@pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
-def test_java(secured: SecuredBroker, fresh: Fresh, tmp_path: Path, security: str) -> None:
-    properties = secured.client("MTLS") if security == "MTLS" else secured.client("SASL_SSL", security)
-    if security == "MTLS":
-        properties["ssl.keystore.location"] = str(_pkcs8(Path(secured.own), tmp_path))
-    config = tmp_path / "client.properties"
-    config.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
-    secured_clients.java_console("4.3.1", properties["bootstrap.servers"], config, fresh)
-
-
-def _pkcs8(own: Path, folder: Path) -> Path:
-    """Java reads keys of this form only."""
-    from cryptography.hazmat.primitives import serialization
-
-    key, begins, chain = own.read_text().partition("-----BEGIN CERTIFICATE-----")
-    made = serialization.load_pem_private_key(key.encode(), None).private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    file = folder / "own.pem"
-    file.write_text(made.decode() + begins + chain)
-    return file
+@pytest.mark.parametrize(("client", "way", "security"), cases(QUOTA))
+def test_quota(
+    secured: SecuredBroker, scene: Make, fresh: Fresh, client: str, way: Way, security: str
+) -> None:
+    mine = scene(security, client_id=fresh("slow"))
+    before = counted(secured, THROTTLES)
+    with secured.wire() as wire, limited(wire, mine.client_id, "producer_byte_rate", RATE):
+        told = way.quota(mine)
+    assert written(secured, mine.topic) == TIMES * EACH
+    assert counted(secured, THROTTLES) > before
+    if client in SILENT:
+        assert told is None
+    else:
+        assert told is not None and told > 0

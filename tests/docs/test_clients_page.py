@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support.client_duties import DUTIES
 from support.client_programs import ALL
-from support.clients_page import Case, page
+from support.clients_page import Case, Page, page, with_section
 from support.registry_duties import REGISTRY_DUTIES, REGISTRY_PROGRAMS
+from support.secured_duties import (
+    AGAIN,
+    CLIENTS,
+    ELSEWHERE,
+    GIVES_UP,
+    LACKS,
+    QUOTA,
+    SECURED_DUTIES,
+    SECURITIES,
+    SILENT,
+)
+from support.secured_ways import WAYS, cases
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "clients.md"
 
@@ -16,7 +30,7 @@ def test_every_pinned_client_is_on_it() -> None:
     written = PAGE.read_text()
     for program in (*ALL, *REGISTRY_PROGRAMS):
         assert f"| {program.client} | {program.version} |" in written
-    for duties in (DUTIES, REGISTRY_DUTIES):
+    for duties in (DUTIES, REGISTRY_DUTIES, SECURED_DUTIES):
         assert all(f"- {duty}: {what}\n" in written for duty, what in duties.items())
 
 
@@ -60,3 +74,94 @@ def test_duties_of_the_registry_have_a_table_of_their_own() -> None:
     assert f"| tried | 1 | {' | '.join(cells.values())} |\n" in told
     assert "- tried, header: it has none\n" in told
     assert told.count("| tried | 1 |") == 2
+
+
+# tests/clients registers its marks, and may not be there.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnknownMarkWarning")
+def test_every_client_of_the_broker_is_tried_in_each_secured_way_or_has_a_reason() -> None:
+    """Without any client: what the tests of a listener that is not open are made of."""
+    assert {program.client for program in ALL} <= set(CLIENTS)
+    table = (
+        PAGE.read_text().partition("## What each client did\n")[2].partition("\n\nWhat a client has not")[0]
+    )
+    rows = {line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| ")}
+    assert {"kcat", "franz-go"} < rows
+    assert rows - {"Client"} <= {*CLIENTS, *ELSEWHERE}
+    for client, lacks in LACKS.items():
+        assert client in CLIENTS and set(lacks) <= set(SECURED_DUTIES) and all(lacks.values())
+    assert set(SILENT) <= set(CLIENTS) and not set(ELSEWHERE) & set(CLIENTS)
+    for duty in ("", AGAIN, QUOTA):
+        wanted = {
+            (client, way.version, security)
+            for client, found in WAYS.items()
+            for way in found
+            for security in SECURITIES
+            if security not in LACKS.get(client, {})
+            and (duty != AGAIN or (security not in ("SSL", "MTLS") and client not in GIVES_UP))
+        }
+        made = [(each.values, {mark.name: mark for mark in each.marks}) for each in cases(duty)]
+        assert {(values[0], values[1].version, values[2]) for values, _ in made} == wanted
+        assert len(made) == len(wanted)
+        for (client, _, security), marks in made:
+            assert marks["client"].args == (client,)
+            shown = duty or security
+            assert ("duty" in marks) == (shown not in LACKS.get(client, {}))
+            assert "duty" not in marks or marks["duty"].args == (shown,)
+
+
+def test_ways_to_log_in_have_a_table_of_their_own() -> None:
+    lacks = {"kcat": {AGAIN: "it has none"}}
+
+    def case(client: str, duty: str, outcome: str) -> Case:
+        return Case(client, "1", duty, "", [duty], lacks.get(client, {}), [], outcome)
+
+    told = page(
+        [
+            case("kcat", "read", "passed"),
+            case("kcat", "PLAIN", "passed"),
+            case("kcat", "SSL", "failed"),
+            case("Spark", "read", "passed"),
+            case("sarama", QUOTA, "passed"),
+        ]
+    )
+    _, _, table = told.partition("## What each client did on a listener that is not open")
+    cells = dict.fromkeys(SECURED_DUTIES, "not tried")
+    of_kcat = cells | {"PLAIN": "ok", "SSL": "FAILED", AGAIN: "-"}
+    assert f"| kcat | 1 | {' | '.join(of_kcat.values())} |\n" in table
+    assert f"| sarama | 1 | {' | '.join((cells | {QUOTA: 'ok'}).values())} |\n" in table
+    assert (
+        f"\n\n- kcat, {AGAIN}: it has none\n- kcat, quota: {SILENT['kcat']}\n- Spark: {ELSEWHERE['Spark']}\n"
+        in table
+    )
+    assert "| Spark | 1 |" not in table
+    _, _, alone = page([case("Spark", "read", "passed"), case("sarama", QUOTA, "passed")]).partition(
+        "not open"
+    )
+    assert f"|\n\n- Spark: {ELSEWHERE['Spark']}\n" in alone
+
+
+def test_the_section_of_ways_to_log_in_is_replaced_alone(tmp_path: Path) -> None:
+    def case(client: str, duty: str, outcome: str) -> Case:
+        return Case(client, "1", duty, "", [duty], {}, [], outcome)
+
+    file = tmp_path / "clients.md"
+    file.write_text(
+        without := page([case("kcat", "read", "passed"), case("franz-go, sr", "register", "passed")])
+    )
+    first, second = case("kcat", "PLAIN", "failed"), case("sarama", "SSL", "passed")
+    for found in (first, second):
+        told = Page(file, only_secured=True)
+        told.cases = {found.client: found}
+        told.pytest_sessionfinish()
+    written = file.read_text()
+    section = written.partition("\n## What each client did on a listener that is not open\n")[2]
+    assert "As the run of 20" in section.splitlines()[1]
+    section = section.partition("\n## ")[0]
+    assert "| sarama | 1 | ok |" in section and "| kcat | 1 |" not in section
+    heading = "\n## What each client did on a listener that is not open\n"
+    assert written.replace(heading + section, "") == without
+    assert written.index(heading) > written.index("What a client has not got:")
+    with pytest.raises(ValueError, match="no place"):
+        with_section("# Another page\n", heading + section)
+    with pytest.raises(ValueError, match="nothing was run"):
+        with_section(written, "")

@@ -6,6 +6,7 @@ pinned beside the sources: go.mod and go.sum, package-lock.json, Cargo.lock.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
@@ -26,13 +27,15 @@ RUN_S = 400
 
 @dataclass(frozen=True)
 class Program:
-    """One client. `tools` are the commands it needs; `lacks` says why it cannot do a duty."""
+    """One client. `tools` are the commands it needs; `lacks` says why it cannot do a duty. `build_secured` is for a
+    program of its own that does the duties of `secured_duties`; without it `build`'s does them."""
 
     client: str
     version: str
     build: Callable[[], list[str]]
     tools: tuple[str, ...]
     lacks: Mapping[str, str] = field(default_factory=dict)
+    build_secured: Callable[[], list[str]] | None = None
 
     @property
     def missing(self) -> str:
@@ -43,7 +46,14 @@ class Program:
     def run(self, *words: str) -> Told:
         """Build it if need be, and let it do all its duties: the words of its command line say where. Raises
         RuntimeError if it cannot be built."""
-        command = [*self.build(), *words]
+        return self.told([*self.build(), *words])
+
+    def secured(self) -> list[str]:
+        """Build what does the duties of `secured_duties`; the command, which takes a duty and a file."""
+        return [*self.build(), "secured"] if self.build_secured is None else self.build_secured()
+
+    def told(self, command: list[str]) -> Told:
+        """What one of its commands says."""
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, check=False)
         except subprocess.TimeoutExpired as late:
@@ -73,11 +83,14 @@ def node(name: str) -> list[str]:
     digest = hashlib.sha256(pinned + version).hexdigest()[:12]
     folder = jars.cache("leafcuttr-clients") / f"node-{name}-{digest}"
     folder.mkdir(parents=True, exist_ok=True)
-    for file in source.iterdir():
-        shutil.copy(file, folder)
-    if not (folder / "complete").exists():
-        _make(folder, "npm", "ci", "--no-fund", "--no-audit")
-        (folder / "complete").touch()
+    # Tests run in several processes: one builds.
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for file in source.iterdir():
+            shutil.copy(file, folder)
+        if not (folder / "complete").exists():
+            _make(folder, "npm", "ci", "--no-fund", "--no-audit")
+            (folder / "complete").touch()
     return ["node", str(folder / "main.js")]
 
 
@@ -87,8 +100,8 @@ def rust(name: str) -> list[str]:
     return [str(target / "debug" / f"leafcuttr-client-{name}")]
 
 
-def java(version: str) -> list[str]:
-    return jars.java(version, str(PROGRAMS / "java" / "Client.java"))
+def java(version: str, source: str = "Client.java") -> list[str]:
+    return jars.java(version, str(PROGRAMS / "java" / source))
 
 
 def pinned(file: str, pattern: str) -> str:
@@ -124,7 +137,13 @@ ALL = [
         ("cargo", "make", "c++"),
     ),
     *(
-        Program("Kafka's Java client", version, partial(java, version), ("java", "mvn"))
+        Program(
+            "Kafka's Java client",
+            version,
+            partial(java, version),
+            ("java", "mvn"),
+            build_secured=partial(java, version, "Secured.java"),
+        )
         for version in ("3.9.1", "4.3.1")
     ),
 ]

@@ -17,6 +17,7 @@ import pytest
 from support.client_duties import CODECS, DUTIES
 from support.mqtt_duties import MQTT_DUTIES
 from support.registry_duties import REGISTRY_DUTIES
+from support.secured_duties import ELSEWHERE, SECURED_DUTIES, SILENT
 
 HEAD = """# Clients
 
@@ -39,6 +40,19 @@ test of it; `not run`: skipped in this run.
 
 | Client | Version | {heads} | Compression |
 |--------|---------|{rules}|-------------|
+"""
+SECURED_MATRIX = """
+## What each client did on a listener that is not open
+
+As the run of {date} with LeafCuttr {ours} saw them; `pytest tests/clients/test_rights.py --long` runs them all again.
+
+{duties}
+
+In each way the client writes to a topic and reads it in a group, as ACLs allow it to, and is refused another topic.
+`support/secured_duties.py` of the tests is the list of the ways. `-`: the client cannot do it.
+
+| Client | Version | {heads} |
+|--------|---------|{rules}|
 """
 MQTT_MATRIX = """
 ## What each MQTT client did
@@ -132,11 +146,13 @@ class Case:
 class Page:
     """A pytest plugin that collects outcomes and writes the page when the session ends.
 
-    With `outcomes`, a file, those of earlier sessions that named the same file are on the page too.
+    With `outcomes`, a file, those of earlier sessions that named the same file are on the page too. `only_secured`: the
+    section of the ways to log in is written, which has a date of its own, and the rest of the page stays.
     """
 
-    def __init__(self, file: Path, outcomes: Path | None = None) -> None:
+    def __init__(self, file: Path, outcomes: Path | None = None, *, only_secured: bool = False) -> None:
         self.file = file
+        self.only_secured = only_secured
         self.outcomes = outcomes
         self.cases: dict[str, Case] = {}
 
@@ -152,6 +168,8 @@ class Page:
                 name = f"through a restart: {name}"
             duty = item.get_closest_marker("duty")
             codecs = [str(parameters["codec"] or "none")] if duty and "codec" in parameters else []
+            for known in ("client", "way"):  # which the row says already
+                parameters.pop(known, None)
             if "duty" in parameters:
                 name, parameters = "all duties of the table", {}
             self.cases[item.nodeid] = Case(
@@ -183,23 +201,37 @@ class Page:
                 earlier = json.loads(self.outcomes.read_text())
                 cases = {node: Case(**case) for node, case in earlier.items()} | cases
             self.outcomes.write_text(json.dumps({node: asdict(case) for node, case in cases.items()}))
-        self.file.write_text(page(list(cases.values())))
+        found = list(cases.values())
+        if self.only_secured:
+            self.file.write_text(with_section(self.file.read_text(), secured_matrix(_rows(found))))
+        else:
+            self.file.write_text(page(found))
 
 
-def page(cases: list[Case]) -> str:
-    """The page that shows these cases."""
+def _today() -> dict[str, str]:
     import leafcuttr
 
+    return {"date": str(datetime.datetime.now(datetime.UTC).date()), "ours": leafcuttr.__version__}
+
+
+def _rows(cases: list[Case]) -> dict[tuple[str, str], list[Case]]:
+    """The cases of each client and version, in the order of the page."""
     rows: dict[tuple[str, str], list[Case]] = defaultdict(list)
     order = list(VERSIONS)
     for case in sorted(cases, key=lambda case: order.index(case.client) if case.client in order else 99):
         rows[case.row].append(case)
-    out = HEAD.format(date=datetime.datetime.now(datetime.UTC).date(), ours=leafcuttr.__version__)
+    return rows
+
+
+def page(cases: list[Case]) -> str:
+    """The page that shows these cases."""
+    rows = _rows(cases)
+    out = HEAD.format(**_today())
     for (client, version), mine in rows.items():
         count = Counter(case.outcome for case in mine)
         numbers = (count.total(), count["passed"], count["skipped"], count["failed"])
         out += f"| {client} | {version} | {' | '.join(map(str, numbers))} |\n"
-    out += matrix(rows) + other_matrix(rows, MQTT_MATRIX, MQTT_DUTIES)
+    out += matrix(rows) + secured_matrix(rows) + other_matrix(rows, MQTT_MATRIX, MQTT_DUTIES)
     out += other_matrix(rows, REGISTRY_MATRIX, REGISTRY_DUTIES)
     for client in dict.fromkeys(client for client, _ in rows):
         out += f"\n## {client}\n\n"
@@ -212,6 +244,11 @@ def page(cases: list[Case]) -> str:
             out += f"- {name}{f' ({told})' if told else ''}\n"
         out += "".join(f"- not run: {reason}\n" for reason in sorted({case.reason for case in mine} - {""}))
     return out
+
+
+def _lacks(cases: list[Case], duties: Mapping[str, str]) -> dict[str, str]:
+    """What one client has not got, of these duties, and why: each case knows the part of its own test."""
+    return {duty: why for case in cases for duty, why in case.lacks.items() if duty in duties}
 
 
 def matrix(rows: dict[tuple[str, str], list[Case]]) -> str:
@@ -227,9 +264,10 @@ def matrix(rows: dict[tuple[str, str], list[Case]]) -> str:
         if not any(done.values()):
             continue
         passed = {codec for case in mine if case.outcome == "passed" for codec in case.codecs}
-        cells = " | ".join("-" if duty in mine[0].lacks else _cell(done[duty]) for duty in DUTIES)
+        lacks = _lacks(mine, DUTIES)
+        cells = " | ".join("-" if duty in lacks else _cell(done[duty]) for duty in DUTIES)
         out += f"| {client} | {version} | {cells} | {', '.join(sorted(passed, key=CODECS.index))} |\n"
-        for duty, why in mine[0].lacks.items():
+        for duty, why in lacks.items():
             notes[f"- {client}, {duty}: {why}\n"] = None
     return out + "\nWhat a client has not got:\n\n" + "".join(notes)
 
@@ -240,7 +278,7 @@ def other_matrix(rows: dict[tuple[str, str], list[Case]], head: str, duties: Map
     for (client, version), mine in rows.items():
         done = {duty: {case.outcome for case in mine if duty in case.duties} for duty in duties}
         if any(done.values()):
-            lacks = {duty: why for duty, why in mine[0].lacks.items() if duty in duties}
+            lacks = _lacks(mine, duties)
             cells = ("-" if duty in lacks else _cell(done[duty]) for duty in duties)
             out += f"| {client} | {version} | {' | '.join(cells)} |\n"
             notes += "".join(f"- {client}, {duty}: {why}\n" for duty, why in lacks.items())
@@ -250,3 +288,29 @@ def other_matrix(rows: dict[tuple[str, str], list[Case]], head: str, duties: Map
         rules="|".join("---" for _ in duties),
     )
     return out and head + out + (notes and f"\n{notes}")
+
+
+def secured_matrix(rows: dict[tuple[str, str], list[Case]]) -> str:
+    """That of the ways to log in, and which clients of the page are not in it."""
+    head = SECURED_MATRIX.format(**_today(), duties="{duties}", heads="{heads}", rules="{rules}")
+    out = other_matrix(rows, head, SECURED_DUTIES)
+    if not out:
+        return ""
+    shown = dict.fromkeys(client for client, _ in rows)
+    notes = [f"- {one}, quota: {SILENT[one]}\n" for one in shown if one in SILENT]
+    notes += [f"- {one}: {ELSEWHERE[one]}\n" for one in shown if one in ELSEWHERE]
+    begins = "\n" if notes and not out.rpartition("\n\n")[2].startswith("- ") else ""
+    return out + begins + "".join(notes)
+
+
+def with_section(written: str, section: str) -> str:
+    """A page with this section in place of its own of that name; without one, behind that of the duties. Raises
+    ValueError where neither is."""
+    name = section.strip().partition("\n")[0]
+    for before, keep in ((name, False), ("## What each client did", True)):
+        begin = written.find(f"\n{before}\n")
+        if section and begin >= 0:
+            end = written.find("\n## ", begin + 1)
+            end = len(written) if end < 0 else end
+            return written[: end if keep else begin] + section + written[end:]
+    raise ValueError("nothing was run, or the page has no place for it")

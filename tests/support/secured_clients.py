@@ -124,31 +124,29 @@ def java_console(version: str, address: str, config: Path, fresh: Fresh) -> None
 
 
 def librdkafka_settings(secured: SecuredBroker, security: str) -> dict[str, Any]:
-    """`security` is MTLS, or a mechanism."""
-    if security == "MTLS":
+    """`security` is SSL, MTLS, or a mechanism. For OAUTHBEARER the token is not among them."""
+    trusted = {"ssl.ca.location": secured.trusted}
+    if security in ("SSL", "MTLS"):
         own = {"ssl.certificate.location": secured.own, "ssl.key.location": secured.own}
-        more = {"bootstrap.servers": secured.addresses["MTLS"], "security.protocol": "SSL", **own}
-    else:
-        log_in = {"sasl.mechanism": security, "sasl.username": NAME, "sasl.password": PASSWORD}
-        more = {"bootstrap.servers": secured.addresses["SASL_SSL"], "security.protocol": "SASL_SSL", **log_in}
-    return {"ssl.ca.location": secured.trusted, **more}
+        at = {"bootstrap.servers": secured.addresses[security], "security.protocol": "SSL"}
+        return {**trusted, **at, **(own if security == "MTLS" else {})}
+    log_in = {"sasl.mechanism": security}
+    if security != "OAUTHBEARER":
+        log_in |= {"sasl.username": NAME, "sasl.password": PASSWORD}
+    at = {"bootstrap.servers": secured.addresses["SASL_SSL"], "security.protocol": "SASL_SSL"}
+    return {**trusted, **at, **log_in}
 
 
 def python_settings(secured: SecuredBroker, security: str) -> dict[str, Any]:
     """The same, for kafka-python and aiokafka."""
     context = secured.certificates.client()
-    if security == "MTLS":
-        context.load_cert_chain(secured.own)
-        more = {"bootstrap_servers": secured.addresses["MTLS"], "security_protocol": "SSL"}
-    else:
-        log_in = {
-            "sasl_mechanism": security,
-            "sasl_plain_username": NAME,
-            "sasl_plain_password": PASSWORD,
-        }
-        more = {
-            "bootstrap_servers": secured.addresses["SASL_SSL"],
-            "security_protocol": "SASL_SSL",
-            **log_in,
-        }
-    return {"ssl_context": context, **more}
+    if security in ("SSL", "MTLS"):
+        if security == "MTLS":
+            context.load_cert_chain(secured.own)
+        more = {"bootstrap_servers": secured.addresses[security], "security_protocol": "SSL"}
+        return {"ssl_context": context, **more}
+    log_in = {"sasl_mechanism": security}
+    if security != "OAUTHBEARER":
+        log_in |= {"sasl_plain_username": NAME, "sasl_plain_password": PASSWORD}
+    at = {"bootstrap_servers": secured.addresses["SASL_SSL"], "security_protocol": "SASL_SSL"}
+    return {"ssl_context": context, **at, **log_in}

@@ -332,6 +332,10 @@ func remove() string {
 }
 
 func main() {
+	if os.Args[1] == "secured" {
+		secured(os.Args[2], os.Args[3])
+		return
+	}
 	for _, duty := range []struct {
 		name string
 		do   func() string

@@ -212,7 +212,11 @@ async function main() {
   for (const [duty, work] of Object.entries(DUTIES)) console.log(`did ${duty}: ${(await work()) || ""}`);
 }
 
-main().catch((error) => {
-  console.error(error);
-  process.exit(1);
-});
+if (bootstrap === "secured") {
+  require("./secured.js");
+} else {
+  main().catch((error) => {
+    console.error(error);
+    process.exit(1);
+  });
+}

@@ -207,10 +207,14 @@ async function main() {
   for (const [duty, work] of Object.entries(DUTIES)) console.log(`did ${duty}: ${(await work()) || ""}`);
 }
 
-main().then(
-  () => process.exit(0),
-  (error) => {
-    console.error(error);
-    process.exit(1);
-  },
-);
+if (bootstrap === "secured") {
+  require("./secured.js");
+} else {
+  main().then(
+    () => process.exit(0),
+    (error) => {
+      console.error(error);
+      process.exit(1);
+    },
+  );
+}

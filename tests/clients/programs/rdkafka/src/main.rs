@@ -1,5 +1,7 @@
 //! The duties of tests/support/client_duties.py, by rdkafka: librdkafka in Rust.
 
+mod secured;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -322,6 +324,9 @@ fn main() {
         std::process::exit(1);
     }));
     let given: Vec<String> = std::env::args().collect();
+    if given[1] == "secured" {
+        return secured::run(&given[2], &given[3]);
+    }
     let (bootstrap, name) = (given[1].clone(), given[2].clone());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64;
     let (group_topic, group) = (format!("{name}-group"), format!("{name}-g"));
