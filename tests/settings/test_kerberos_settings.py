@@ -6,9 +6,10 @@ from functools import partial
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException
 
 from leafcuttr.errors import ErrorCode
-from leafcuttr.state.security.kerberos import acceptor
+from leafcuttr.state.security.kerberos import acceptor, names
 from leafcuttr.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from leafcuttr.wire.messages.sasl_handshake import SaslHandshakeRequest
 from support.changing import alter_broker
@@ -47,18 +48,43 @@ def log_in(broker: LiveBroker, authorization: str = "") -> Any:
 
 
 @pytest.mark.setting("sasl.kerberos.principal.to.local.rules", while_running=True)
-def test_names(serve: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_names(serve: Any) -> None:
     """Whom a client may ask to be shows its name."""
     with serve({**GIVEN, RULES: "RULE:[1:first-$1]"}) as broker:
         assert log_in(broker, "first-alice").error_code == 0
         alter_broker(broker.address, "1", {RULES: "RULE:[1:second-$1]"})
         assert log_in(broker, "second-alice").error_code == 0
         assert log_in(broker, "first-alice").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
-        alter_broker(broker.address, "1", {RULES: "no rule"})
-        with pytest.raises(ConnectionError):
-            log_in(broker)
-        assert f"{RULES}: 'no rule' is neither DEFAULT nor RULE:" in caplog.text
+        for name in (
+            RULES,
+            f"listener.name.sasl_plaintext.{RULES}",
+            f"listener.name.sasl_plaintext.gssapi.{RULES}",
+        ):
+            with pytest.raises(KafkaException) as caught:
+                alter_broker(broker.address, "1", {name: "DEFAULT,no rule"})
+            error = caught.value.args[0]
+            assert error.code() == ErrorCode.INVALID_CONFIG
+            assert error.str() == (
+                f"{name}: 'no rule' is neither DEFAULT nor RULE:[n:format](pattern)s/from/to/g/L"
+            )
+        assert log_in(broker, "second-alice").error_code == 0, "what was there stays"
     assert refusal(serve, {**GIVEN, RULES: "DEFAULT,RULE"}).startswith(f"{RULES}: 'RULE' is neither")
+
+
+def test_rules_are_read_once_for_a_change(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+    made = names.KerberosRules.__init__
+
+    def counted(self: names.KerberosRules, rules: tuple[str, ...]) -> None:
+        read.append(rules)
+        made(self, rules)
+
+    monkeypatch.setattr(names.KerberosRules, "__init__", counted)
+    with serve({**GIVEN, RULES: "RULE:[1:once-$1]"}) as broker:
+        alter_broker(broker.address, "1", {RULES: "RULE:[1:twice-$1]"})
+        for _ in range(3):
+            assert log_in(broker, "twice-alice").error_code == 0
+    assert read == [("RULE:[1:once-$1]",), ("RULE:[1:twice-$1]",)]
 
 
 @pytest.mark.setting("sasl.kerberos.service.name", while_running=True)

@@ -83,7 +83,8 @@ OF_TOPICS: Final[dict[str, str]] = {
     s.overridden_by.name: s.name for s in FAMILIES.values() if s.overridden_by
 }
 
-_KERBEROS: Final = ("sasl.kerberos.principal.to.local.rules", "sasl.kerberos.service.name")
+KERBEROS_RULES: Final = "sasl.kerberos.principal.to.local.rules"
+_KERBEROS: Final = (KERBEROS_RULES, "sasl.kerberos.service.name")
 # What can be given for one listener alone, as `listener.name.<listener in lower case>.<setting>`.
 OF_LISTENERS: Final = (
     "max.connections",

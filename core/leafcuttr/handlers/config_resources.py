@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, Protocol, TypeVar
 
-from leafcuttr.config.catalog import LISTENER_PREFIX, Catalog
-from leafcuttr.errors import BrokerError, InvalidRequest, UnknownTopicOrPartition
+from leafcuttr.config.catalog import KERBEROS_RULES, LISTENER_PREFIX, Catalog
+from leafcuttr.config.settings import Settings
+from leafcuttr.errors import BrokerError, InvalidConfig, InvalidRequest, UnknownTopicOrPartition
 from leafcuttr.handlers.access import (
     ALTER_CLUSTER_CONFIGS,
     ALTER_GROUP_CONFIGS,
@@ -184,6 +185,7 @@ async def _alter_broker(
     def vetted(before: Mapping[str, str]) -> Mapping[str, str]:
         after = edit(before)
         broker.chains.vet_broker(before, after)
+        _vet_names_of_kerberos(broker.settings, before, after)
         return after
 
     of_tls = _of_tls((*changed, *removed)) if name else []
@@ -197,6 +199,21 @@ async def _alter_broker(
     await dynamic.edit(scope, vetted, removed)
     if of_tls and broker.tls is not None:
         await broker.tls.read_again(of_tls)
+
+
+def _vet_names_of_kerberos(settings: Settings, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Of rules that nobody could log in by, where a start with them is refused too. Raises InvalidConfig."""
+    changed = [
+        name for name, text in after.items() if name.endswith(KERBEROS_RULES) and text != before.get(name)
+    ]
+    if changed:
+        from leafcuttr.state.security.kerberos.names import KerberosRulesError, kerberos_rules
+
+        for name, value in settings.parse_dynamic({name: after[name] for name in changed}).items():
+            try:
+                kerberos_rules(value if isinstance(value, tuple) else ())
+            except KerberosRulesError as error:
+                raise InvalidConfig(f"{name}: {error}") from None
 
 
 def _of_tls(names: Sequence[str]) -> list[str]:
