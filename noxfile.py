@@ -199,7 +199,8 @@ def parity(session: nox.Session) -> None:
 
 @nox.session
 def clients(session: nox.Session) -> None:
-    """Real clients of every language; writes docs/reference/clients.md with --write-clients-page."""
+    """Real clients of every language; writes docs/reference/clients.md with --write-clients-page, of secured listeners
+    alone with --write-secured-clients."""
     install(session, "test", "spark")
     session.run("pytest", "tests/clients", "--long", *session.posargs)
 

@@ -298,8 +298,8 @@ def secured_matrix(rows: dict[tuple[str, str], list[Case]]) -> str:
         return ""
     shown = dict.fromkeys(client for client, _ in rows)
     notes = [f"- {one}, quota: {SILENT[one]}\n" for one in shown if one in SILENT]
-    notes += [f"- {one}: {ELSEWHERE[one]}\n" for one in shown if one in ELSEWHERE]
-    begins = "\n" if notes and not out.rpartition("\n\n")[2].startswith("- ") else ""
+    notes += [f"- {one}: {why}\n" for one, why in ELSEWHERE.items()]
+    begins = "" if out.rpartition("\n\n")[2].startswith("- ") else "\n"
     return out + begins + "".join(notes)
 
 

@@ -10,7 +10,8 @@ const given = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf
 const topic = given["scenario.topic"];
 const settings = Object.fromEntries(Object.entries(given).filter(([name]) => !name.startsWith("scenario.")));
 const PATIENCE = 60_000;
-const REFUSED = kafka.CODES.ERRORS.ERR_TOPIC_AUTHORIZATION_FAILED;
+// A report of delivery has no code of the error, only its words.
+const REFUSED = /topic authorization failed$/i;
 
 function demand(met, what) {
   if (!met) throw new Error(what);
@@ -36,27 +37,33 @@ function producer() {
   found.on("event.throttle", ({ throttleTime }) => {
     found.throttled = Math.max(found.throttled, throttleTime);
   });
-  // The codes of the errors with which these values are answered, null for none.
+  // The words of the errors with which these values are answered, null for none.
   found.write = (to, values) =>
     new Promise((done, failed) => {
-      const codes = [];
-      const late = setTimeout(() => failed(new Error(`${codes.length} of ${values.length} records are answered`)), PATIENCE);
+      const told = [];
+      const late = setTimeout(() => failed(new Error(`${told.length} of ${values.length} records are answered`)), PATIENCE);
       const answered = (error) => {
-        codes.push(error ? error.code : null);
-        if (codes.length < values.length) return;
+        told.push(error ? error.message : null);
+        if (told.length < values.length) return;
         clearTimeout(late);
         found.off("delivery-report", answered);
-        done(codes);
+        done(told);
       };
       found.on("delivery-report", answered);
-      for (const value of values) found.produce(to, null, Buffer.from(value));
+      for (const value of values) {
+        try {
+          found.produce(to, null, Buffer.from(value));
+        } catch (error) {
+          answered(error); // where it knows already
+        }
+      }
     });
   return found;
 }
 
 async function write(to, values) {
-  const codes = await to.write(topic, values);
-  demand(codes.every((code) => code === null), `not delivered: ${codes}`);
+  const told = await to.write(topic, values);
+  demand(told.every((error) => error === null), `not delivered: ${told}`);
 }
 
 async function rights() {
@@ -64,7 +71,7 @@ async function rights() {
   await using(producer(), async (to) => {
     await write(to, values);
     const refused = await to.write(given["scenario.other"], ["x"]);
-    demand(refused[0] === REFUSED, `not refused, but ${refused}`);
+    demand(REFUSED.test(refused[0]), `not refused, but ${refused}`);
   });
   const group = { "group.id": given["scenario.group"], "enable.auto.commit": false };
   await using(new kafka.KafkaConsumer({ ...settings, ...group }, { "auto.offset.reset": "earliest" }), async (from) => {
