@@ -14,6 +14,8 @@ from leafcuttr.cli.common.librdkafka.properties import for_librdkafka
 from leafcuttr.cli.common.pairs import pairs
 
 REACH_S: Final = 5.0
+_made: Final[dict[int, "_Made"]] = {}
+"""Clients by their ids: they are objects of C, and keep nothing of ours."""
 
 
 def client_settings(address: str, properties: Sequence[str] = (), **more: Any) -> dict[str, Any]:
@@ -35,14 +37,32 @@ def admin(address: str, properties: Sequence[str] = (), reach: float = REACH_S) 
     return made
 
 
+class _Made:
+    """Where a client connects to, which its properties may say, and the errors that it tells beside the answers to
+    calls."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.address: Final[str] = settings["bootstrap.servers"]
+        self.errors: Final[list[Any]] = []
+        self._next = settings.get("error_cb")
+
+    def heard(self, error: Any) -> None:
+        self.errors.append(error)
+        if self._next is not None:
+            self._next(error)
+
+
 def client(kind: Any, settings: dict[str, Any]) -> Any:
     """Make a client of a class of confluent-kafka. Raises click.UsageError for a setting that it does not know."""
     from confluent_kafka import KafkaException
 
+    about = _Made(settings)
     try:
-        return kind(settings)
+        made = kind({**settings, "error_cb": about.heard})
     except KafkaException as error:
         raise click.UsageError(error.args[0].str()) from None
+    _made[id(made)] = about
+    return made
 
 
 def topics(made: Any, address: str, reach: float = REACH_S) -> Any:
@@ -52,7 +72,25 @@ def topics(made: Any, address: str, reach: float = REACH_S) -> Any:
     try:
         return made.list_topics(timeout=reach).topics
     except KafkaException as error:
-        fail(error, address)
+        about = _made.get(id(made))
+        if about is None:
+            fail(error, address)
+        if (why := _why_unreachable(made, about)) is not None:
+            raise Failure(f"{about.address}: {why}") from None
+        fail(error, about.address)
+
+
+def _why_unreachable(made: Any, about: _Made) -> str | None:
+    """What stands between a client and a broker that is there: a password, a certificate. None: nothing was heard."""
+    from confluent_kafka import KafkaError
+
+    made.poll(0)  # what it has to say is said in here
+    for error in reversed(about.errors):
+        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+            # `sasl_ssl://localhost:9092/bootstrap: why (after 5ms in state ..., 1 identical error(s) suppressed)`
+            said: str = error.str()
+            return said.partition(": ")[2].rpartition(" (after ")[0] or said
+    return None
 
 
 def fail(error: Any, address: str) -> NoReturn:
