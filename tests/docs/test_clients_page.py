@@ -165,3 +165,22 @@ def test_the_section_of_ways_to_log_in_is_replaced_alone(tmp_path: Path) -> None
         with_section("# Another page\n", heading + section)
     with pytest.raises(ValueError, match="nothing was run"):
         with_section(written, "")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnknownMarkWarning")
+@pytest.mark.parametrize(("client", "way", "security"), [("kcat", object(), "PLAIN")], ids=["one"])
+def test_a_case_is_called_by_its_way_alone(
+    request: pytest.FixtureRequest, client: str, way: object, security: str
+) -> None:
+    """The client is in the row already."""
+    request.node.add_marker(pytest.mark.client("kcat"))
+    told = Page(Path("clients.md"))
+    told.pytest_collection_modifyitems([request.node])
+    (found,) = told.cases.values()
+    assert (found.client, found.what) == ("kcat", security)
+
+
+def test_what_a_client_lacks_may_be_known_to_one_of_its_cases_only() -> None:
+    first = Case("kcat", "1", "PLAIN", "", ["PLAIN"], {}, [], "passed")
+    second = Case("kcat", "1", "read", "", ["read"], {"alter": "it has none"}, [], "passed")
+    assert "- kcat, alter: it has none\n" in page([first, second])
