@@ -358,7 +358,7 @@ def cases(duty: str = "") -> list[Any]:
             known = pytest.mark.client(client, version=way.version, lacks=lacks)
             needs = pytest.mark.skipif(bool(way.missing), reason=way.missing)
             for security in ways(client):
-                if duty == AGAIN and (client in GIVES_UP):
+                if duty == AGAIN and (mechanism(security) is None or client in GIVES_UP):
                     continue
                 marks = [known, needs]
                 # A duty that the client has not got is no part of the page's table; the test is still run.
