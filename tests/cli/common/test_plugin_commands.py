@@ -27,6 +27,7 @@ from leafcuttr_sdk import (
 from leafcuttr_sdk.errors import UnknownTopicOrPartition
 from leafcuttr_sdk.testing import run_command
 from support.broker_process import clean_environ, running_broker
+from support.tls_peer import Certificates
 from support.waiting import free_port
 
 Run = Callable[..., Any]
@@ -328,6 +329,14 @@ def test_what_the_settings_may_say(
         ran = run("orchard", "admin", at=broker.address)
     assert ran.out.startswith(out) and bool(ran.out) is bool(out)
     assert (says in ran.err, ran.status) == (True, 1 if says else 0)
+
+
+def test_an_admin_port_with_tls(tmp_path: Path, orchard: Path, run: Run) -> None:
+    port, key = free_port(), Certificates(tmp_path).issue("127.0.0.1").file
+    settings = {"lc.metrics.port": str(port), "lc.metrics.ssl.keystore.location": key}
+    with running_broker(tmp_path / "broker", settings) as broker:
+        host = broker.address.rpartition(":")[0]
+        assert run("orchard", "admin", at=broker.address).out == f"https://{host}:{port}\n"
 
 
 def test_another_kafka_has_no_admin_port(orchard: Path, run: Run, broker_kind: str) -> None:
