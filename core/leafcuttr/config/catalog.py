@@ -90,7 +90,7 @@ OF_LISTENERS: Final = (
     "max.connections",
     "max.connection.creation.rate",
     "connections.max.reauth.ms",
-    security_settings.SASL_MECHANISMS,
+    "lc.sasl.mechanisms",
     "sasl.enabled.mechanisms",
     *_KERBEROS,
     *(row.name for row in tls_settings.SETTINGS),

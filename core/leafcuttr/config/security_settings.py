@@ -8,9 +8,6 @@ from leafcuttr.config.setting import BOOLEAN, CLASS, INT, LIST, LONG, PASSWORD, 
 NONE: Final = Effect.NONE
 REFUSED: Final = Effect.REFUSED
 
-SASL_MECHANISMS: Final = "lc.sasl.mechanisms"
-"""Names the SASL mechanisms of plugins."""
-
 SETTINGS: Final[tuple[ConfigKey, ...]] = (
     ConfigKey(
         "alter.config.policy.class.name",
@@ -124,7 +121,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         ),
     ),
     ConfigKey(
-        SASL_MECHANISMS,
+        "lc.sasl.mechanisms",
         LIST,
         (),
         (

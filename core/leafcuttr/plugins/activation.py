@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, TypedDict
 
 import trio
 
-from leafcuttr.config.security_settings import SASL_MECHANISMS
 from leafcuttr.errors import PluginError
 from leafcuttr.state.broker import Broker as Core
-from leafcuttr.state.plugged import OWN_AUTHENTICATOR
+from leafcuttr.state.plugged import OWN_AUTHENTICATOR, SASL_MECHANISMS
 from leafcuttr_sdk.plugin import StartFailure
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ service that offers `sasl`; so does a `still_holds` that fails later.
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from leafcuttr.config.security_settings import SASL_MECHANISMS
 from leafcuttr.errors import PluginError, StartError
 from leafcuttr.plugins.authentication import MadeAuthenticator, ServiceAuthentication, make_authenticator
 from leafcuttr.runtime.plugin_parts import Failures, Part, PartError, call
 from leafcuttr.state.broker import Broker as Core
+from leafcuttr.state.plugged import SASL_MECHANISMS
 from leafcuttr_sdk.authentication import Authenticated, AuthenticationExchange, Step
 
 

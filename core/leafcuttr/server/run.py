@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from leafcuttr.config.listeners import Listener
-from leafcuttr.config.security_settings import SASL_MECHANISMS
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StartError
 from leafcuttr.log.files.write_pressure import WritePressure
@@ -29,7 +28,7 @@ from leafcuttr.server.listening import Bound, OpenListeners, bind
 from leafcuttr.server.transport import MakeTransport, PlainTransport
 from leafcuttr.state.broker import Broker, open_broker
 from leafcuttr.state.chains import Tables
-from leafcuttr.state.plugged import Plugged
+from leafcuttr.state.plugged import SASL_MECHANISMS, Plugged
 from leafcuttr_sdk import Clock
 from leafcuttr_sdk.trouble import import_late
 

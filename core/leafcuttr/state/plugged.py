@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("leafcuttr.plugins")
 
+SASL_MECHANISMS: Final = "lc.sasl.mechanisms"
+"""The setting that names the SASL mechanisms of plugins."""
 OWN_AUTHENTICATOR: Final = "broker"
 """The name of the authenticator that the broker brings itself (`plugins.log_ins`)."""
 

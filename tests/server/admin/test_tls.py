@@ -92,7 +92,7 @@ def said(caplog: pytest.LogCaptureFixture) -> str:
     return "\n".join(record.getMessage() for record in caplog.records)
 
 
-@pytest.mark.setting(KEYSTORE)
+@pytest.mark.setting("lc.metrics.ssl.keystore.location")
 async def test_metrics_and_health(serve: Serve, ours: Certificates, caplog: pytest.LogCaptureFixture) -> None:
     broker = await serve(with_tls(ours))
     assert broker.admin is not None and broker.admin.protocol == "SSL"

@@ -7,7 +7,6 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from leafcuttr.config.security_settings import SASL_MECHANISMS
 from leafcuttr.config.settings import Settings, Source
 from leafcuttr.errors import StartError
 from leafcuttr.handlers.context import RequestContext
@@ -17,6 +16,7 @@ from leafcuttr.server.login.login import Login, MakeExchange
 from leafcuttr.server.transport import Transport
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.identity import Principal
+from leafcuttr.state.plugged import SASL_MECHANISMS
 from leafcuttr.state.security.mechanism_settings import setting_of
 from leafcuttr.state.security.named_users import named_users, trusted_file
 from leafcuttr_sdk.trouble import import_late
