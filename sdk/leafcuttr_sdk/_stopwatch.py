@@ -39,6 +39,20 @@ class Stopwatch:
         return _MeasuredWork(self, work)
 
 
+class ChargingStopwatch(Stopwatch):
+    """Tells what each step has spent as soon as it is over."""
+
+    __slots__ = ("_charge",)
+
+    def __init__(self, charge: Callable[[float], None]) -> None:
+        super().__init__()
+        self._charge = charge
+
+    def stop(self) -> None:
+        super().stop()
+        self._charge(self.take())
+
+
 class _MeasuredWork:
     def __init__(self, stopwatch: Stopwatch, work: Coroutine[Any, Any, Any]) -> None:
         self._stopwatch = stopwatch

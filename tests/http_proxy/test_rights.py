@@ -20,58 +20,15 @@ import trustme
 from trio_websocket import ConnectionClosed, open_websocket_url
 
 from leafcuttr.runtime.clock import SystemClock
-from leafcuttr.state.security.acl import (
-    Acl,
-    AclFilter,
-    AclOperation,
-    AclPermission,
-    AclResourceType,
-    PatternType,
-)
-from leafcuttr.state.security.credentials import ScramMechanism
-from leafcuttr.state.security.scram import new_credential
-from leafcuttr.state.security.users import CredentialDeletion, CredentialUpsertion
+from leafcuttr.state.security.users import CredentialDeletion
 from leafcuttr_sdk import Principal
 from support.http_proxy import Running, running
+from support.http_users import ALICE, BOB, SHA256, STANDARD, grant, refused, revoke, user
 from support.token_issuer import Issuer
 from support.waiting import within
 
-STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-SHA256 = ScramMechanism.SCRAM_SHA_256
-ALICE, BOB = ("alice", "tea"), ("bob", "milk")
 RECORDS = {"records": [{"value": "v"}]}
 V2 = {"content-type": "application/vnd.kafka.v2+json"}
-
-
-async def user(proxy: Running, name: str, password: str) -> None:
-    credential = new_credential(SHA256, password.encode(), 4096)
-    await proxy.core.users.alter([CredentialUpsertion(name, SHA256, credential)], [])
-
-
-async def grant(proxy: Running, *rights: str, principal: str = "User:alice") -> None:
-    """Each as `READ TOPIC t`."""
-    authorizer = proxy.core.authorizer
-    assert authorizer is not None and authorizer.acls is not None
-    await authorizer.acls.create(
-        [
-            Acl(
-                AclResourceType[kind],
-                name,
-                PatternType.LITERAL,
-                principal,
-                "*",
-                AclOperation[operation],
-                AclPermission.ALLOW,
-            )
-            for operation, kind, name in map(str.split, rights)
-        ]
-    )
-
-
-async def revoke(proxy: Running) -> None:
-    authorizer = proxy.core.authorizer
-    assert authorizer is not None and authorizer.acls is not None
-    await authorizer.acls.delete([AclFilter()])
 
 
 @asynccontextmanager
@@ -82,11 +39,6 @@ async def secured(tmp_path: Path, auth: str = "basic", **broker: str | int) -> A
         await user(proxy, *BOB)
         await proxy.broker.topics.create("t", partitions=1)
         yield proxy
-
-
-def refused(answer: httpx.Response, words: str) -> None:
-    assert answer.status_code == 403, answer.text
-    assert answer.json() == {"error_code": 40301, "message": words}
 
 
 async def test_users_of_the_broker_and_what_they_lack(tmp_path: Path) -> None:
@@ -417,6 +369,56 @@ async def test_the_time_of_the_loop_is_of_the_quota(tmp_path: Path) -> None:
         assert of_bytes is not None and not of_bytes.is_of_time
         of_bytes.spent(1000)
         assert not of_bytes.wait_s()
+
+
+class CountingQuota:
+    """One that only notes what it is told."""
+
+    is_of_time = True
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.sizes: list[int] = []
+        self.changed = trio.Event()
+
+    def produced(self, size: int) -> None: ...
+
+    def consumed(self, size: int) -> None:
+        self.sizes.append(size)
+
+    def spent(self, seconds: float) -> None:
+        assert seconds > 0
+        self.steps += 1
+        self.changed.set()
+        self.changed = trio.Event()
+
+    def wait_s(self) -> float:
+        return 0.0
+
+
+async def test_the_time_of_a_websocket_is_of_the_quota(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with secured(tmp_path) as proxy:
+        await grant(proxy, "READ TOPIC t")
+        quota = CountingQuota()
+        monkeypatch.setattr(type(proxy.broker.security), "quota", lambda *_: quota)
+        url = f"{proxy.url.replace('http', 'ws')}/topics/t/stream?credits=2"
+        head = [("authorization", httpx.BasicAuth(*ALICE)._auth_header)]
+        with within(60, "a WebSocket of a client with a quota"):
+            async with open_websocket_url(url, extra_headers=head) as one:
+                assert json.loads(await one.get_message())["type"] == "heartbeat"
+                before = quota.steps
+                await proxy.broker.produce("t", b"v")
+                assert json.loads(await one.get_message())["type"] == "records"
+                assert quota.steps > before, "records were written for it"
+                before = quota.steps
+                for _ in range(10):
+                    await one.send_message('{"credits": 1}')
+                # Before the next message is read, what is used up is waited for.
+                while quota.sizes.count(0) < 10:
+                    await quota.changed.wait()
+                assert quota.steps >= before + 10, "its messages were read"
 
 
 async def test_without_quotas_and_authorizer_the_proxy_is_the_broker(tmp_path: Path) -> None:

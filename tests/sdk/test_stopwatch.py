@@ -7,7 +7,7 @@ import time
 import pytest
 import trio
 
-from leafcuttr_sdk._stopwatch import Stopwatch
+from leafcuttr_sdk._stopwatch import ChargingStopwatch, Stopwatch
 
 
 async def test_a_stopwatch_measures_the_steps_of_a_task() -> None:
@@ -22,6 +22,24 @@ async def test_a_stopwatch_measures_the_steps_of_a_task() -> None:
 
     assert await stopwatch.measured(work()) == "done"
     assert 0 < stopwatch.take() < 0.1
+    assert stopwatch.take() == 0
+
+
+async def test_each_step_is_charged_as_soon_as_it_is_over() -> None:
+    charged: list[float] = []
+
+    async def work() -> str:
+        assert not charged
+        await trio.lowlevel.checkpoint()
+        assert len(charged) == 1
+        await trio.lowlevel.checkpoint()
+        assert len(charged) == 2
+        return "done"
+
+    stopwatch = ChargingStopwatch(charged.append)
+    assert await stopwatch.measured(work()) == "done"
+    assert len(charged) == 3
+    assert min(charged) > 0
     assert stopwatch.take() == 0
 
 

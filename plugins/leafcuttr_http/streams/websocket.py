@@ -115,6 +115,7 @@ async def _run(
     receive: "Receive",
     send: "Send",
 ) -> None:
+    serving = streams.proxy.serving
     closing: _Closing | None = None
     left = False
 
@@ -123,6 +124,7 @@ async def _run(
         try:
             while (message := await receive())["type"] == "websocket.receive":
                 credits.grant(_credits(message))
+                await serving.sent(0)  # a client above its quota is not read
             left = True
         except _Closing as error:
             closing = error
@@ -130,10 +132,10 @@ async def _run(
 
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(listen, scope)
+            nursery.start_soon(serving.measured, listen(scope))
             try:
                 with streams.while_allowed(subscription.topic) as allowed:
-                    await _write(streams, subscription, notices, credits, send)
+                    await serving.measured(_write(streams, subscription, notices, credits, send))
                 if allowed.cancelled_caught:
                     closing = _Closing(Close.POLICY, f"{subscription.topic} may not be read any more")
             except GoneError:

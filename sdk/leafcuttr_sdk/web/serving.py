@@ -1,13 +1,14 @@
 """What the handlers of an HTTP service share: the broker, the limits, the life of the service, its failures."""
 
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
+from leafcuttr_sdk._stopwatch import ChargingStopwatch
 from leafcuttr_sdk.principals import ANONYMOUS, Principal, current_principal
 from leafcuttr_sdk.trouble import Complaints, exhausted
 from leafcuttr_sdk.web.bodies import BodyMemory
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.authentication import Authenticated, Authentication
     from leafcuttr_sdk.broker import Broker
     from leafcuttr_sdk.security import ClientQuota, Operation, ResourceType
+
+T = TypeVar("T")
 
 _LOCALHOST: Final = "127.0.0.1"
 peer: Final[ContextVar[tuple[str, int] | None]] = ContextVar("leafcuttr_web_peer", default=None)
@@ -109,6 +112,15 @@ class Serving:
         if quota is not None:
             quota.consumed(size)
             await trio.sleep(quota.wait_s())
+
+    async def measured(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do some work, whose time of the event loop is of this client's quota from its first step on, if it has one of
+        that now: for what goes on for long, and waits with `sent`."""
+        quota = self.quota
+        if quota is None or not quota.is_of_time:
+            return await work
+        found: T = await ChargingStopwatch(quota.spent).measured(work)
+        return found
 
     # --- what ends with a log-in, or with a right -------------------------------------------------------
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import httpx
 
-from http_proxy.test_rights import ALICE, STANDARD, grant, refused, revoke, user
 from support.http_schemas import AVRO, serving
+from support.http_users import ALICE, STANDARD, grant, refused, revoke, user
 
 TEXT = {"value_schema": '"string"', "records": [{"value": "v"}]}
 
