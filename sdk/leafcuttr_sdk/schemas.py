@@ -13,6 +13,14 @@ from leafcuttr_sdk._described import described
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
 
+def context_of(subject: str | None) -> str:
+    """The context of a subject: `.other` of `:.other:orders`; `.` is the default one."""
+    if subject is not None and subject.startswith(":."):
+        end = subject.find(":", 1)
+        return subject[1:] if end < 0 else subject[1:end]
+    return "."
+
+
 class SchemaError(ValueError):
     """A text that is no schema of the format, or one that is too complex to be judged. The message is one line: what
     was wrong, where in the schema, what is allowed."""

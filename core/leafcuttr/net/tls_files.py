@@ -2,6 +2,9 @@
 
 from typing import Final, NamedTuple, Protocol
 
+METRICS: Final = "lc.metrics"
+"""The prefix of the settings of the metrics port."""
+
 
 class TlsError(Exception):
     """A listener's TLS cannot be had: the message is one line that names the setting."""
@@ -56,6 +59,7 @@ class _Texts(Protocol):
 
     def text(self, name: str) -> str: ...
     def optional_text(self, name: str) -> str | None: ...
+    def bool(self, name: str) -> bool: ...
 
 
 def files_of_prefix(settings: _Texts, prefix: str) -> TlsFiles:
@@ -69,3 +73,9 @@ def files_of_prefix(settings: _Texts, prefix: str) -> TlsFiles:
         settings.text(f"{prefix}.ssl.client.auth"),
         keystore_password=password,
     )
+
+
+def files_of_metrics(settings: _Texts) -> TlsFiles | None:
+    """The same of the metrics port; None where it is off, or has no certificate."""
+    files = files_of_prefix(settings, METRICS)
+    return files if settings.bool(f"{METRICS}.enable") and files.has_key else None

@@ -9,18 +9,10 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from leafcuttr_sdk.schemas import RegisteredSchema, SchemaVersion
+from leafcuttr_sdk.schemas import RegisteredSchema, SchemaVersion, context_of
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-
-
-def context_of(subject: str | None) -> str:
-    """`.other` of `:.other:orders`; `.` is the default one."""
-    if subject is not None and subject.startswith(":."):
-        end = subject.find(":", 1)
-        return subject[1:] if end < 0 else subject[1:end]
-    return "."
 
 
 class Bounded(Generic[K, V]):

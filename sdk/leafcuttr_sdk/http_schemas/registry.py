@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 from leafcuttr_sdk.http_schemas import answers
 from leafcuttr_sdk.http_schemas.exchange import Connections, NoAnswer
-from leafcuttr_sdk.http_schemas.memory import Bounded, SchemaMemory, context_of
+from leafcuttr_sdk.http_schemas.memory import Bounded, SchemaMemory
 from leafcuttr_sdk.http_schemas.settings import RegistryAddress, registry_settings
 from leafcuttr_sdk.schemas import (
     ParsedSchema,
@@ -20,6 +20,7 @@ from leafcuttr_sdk.schemas import (
     SchemaProviderError,
     SchemaReference,
     SchemaVersion,
+    context_of,
 )
 
 T = TypeVar("T")

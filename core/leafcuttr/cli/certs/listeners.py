@@ -2,7 +2,8 @@
 again."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -10,17 +11,16 @@ from leafcuttr.cli.common.failures import Failure, reason
 from leafcuttr.cli.common.target import Target
 from leafcuttr.config.catalog import LISTENER_PREFIX
 from leafcuttr.config.findings import Level
-from leafcuttr.config.listeners import parse_listeners
+from leafcuttr.config.listeners import Listener, parse_listeners
 from leafcuttr.config.settings import Settings, Source
 from leafcuttr.errors import ConfigError, StartError
-from leafcuttr.net.tls_files import TlsError, files_of_prefix
+from leafcuttr.net.tls_files import METRICS, TlsError, TlsFiles, files_of_metrics
 
 if TYPE_CHECKING:
     from leafcuttr.cli.common.wire_client.cluster import ClusterClient
 
 _BROKER: Final = 4
 _SET, _DELETE = 0, 1
-METRICS: Final = "lc.metrics"
 _LOCATION: Final = "ssl.keystore.location"
 
 
@@ -36,8 +36,6 @@ class CheckedListener(NamedTuple):
 
 def checked(file: Path | None, overrides: tuple[str, ...]) -> Iterator[CheckedListener]:
     """Those of a configuration, as `serve` takes it. Raises Failure for one that is not right in itself."""
-    from leafcuttr.net.doubts import doubts_of_listener
-    from leafcuttr.net.listener_tls import rules_of, tls_files
     from leafcuttr.plugins.catalogue import examine_all
 
     try:
@@ -47,36 +45,35 @@ def checked(file: Path | None, overrides: tuple[str, ...]) -> Iterator[CheckedLi
     wrong_settings = [one.line for one in findings if one.level is Level.ERROR]
     if wrong_settings:
         raise Failure(wrong_settings[0])
-    yield from _of_metrics(settings)
+    of_metrics = files_of_metrics(settings)
+    if of_metrics is not None:
+        yield _checked(METRICS, None, lambda: of_metrics)
     for listener in parse_listeners(settings):
         if not listener.protocol.endswith("SSL"):
             continue
-        wrong: list[str] = []
-        doubtful: list[str] = []
-        try:
-            rules_of(settings, listener.name)
-            for doubt in doubts_of_listener(tls_files(settings, listener), [listener.advertised_host]):
-                (wrong if doubt.keeps_clients_out else doubtful).append(doubt.line)
-        except TlsError as error:
-            wrong.append(str(error))
-        yield CheckedListener(listener.name, listener.advertised_host, wrong, doubtful)
+        yield _checked(listener.name, listener.advertised_host, partial(_files_of, settings, listener))
 
 
-def _of_metrics(settings: Settings) -> Iterator[CheckedListener]:
-    """The metrics port, if it has TLS. Clients know it by a name that no setting says."""
+def _files_of(settings: Settings, listener: Listener) -> TlsFiles:
+    """Raises TlsError."""
+    from leafcuttr.net.listener_tls import rules_of, tls_files
+
+    rules_of(settings, listener.name)
+    return tls_files(settings, listener)
+
+
+def _checked(name: str, host: str | None, files: Callable[[], TlsFiles]) -> CheckedListener:
+    """Without `host` clients know it by a name that no setting says."""
     from leafcuttr.net.doubts import doubts_of_listener
 
-    files = files_of_prefix(settings, METRICS)
-    if not settings.bool(f"{METRICS}.enable") or not files.has_key:
-        return
     wrong: list[str] = []
     doubtful: list[str] = []
     try:
-        for doubt in doubts_of_listener(files, []):
+        for doubt in doubts_of_listener(files(), [] if host is None else [host]):
             (wrong if doubt.keeps_clients_out else doubtful).append(doubt.line)
     except TlsError as error:
         wrong.append(str(error))
-    yield CheckedListener(METRICS, "", wrong, doubtful)
+    return CheckedListener(name, host or "", wrong, doubtful)
 
 
 def read_again(target: Target) -> list[tuple[str, str | None]]:

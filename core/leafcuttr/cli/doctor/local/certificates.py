@@ -30,12 +30,10 @@ def can_be_shown(site: Site) -> Iterator[DoctorFinding]:
 
 def _of_metrics(site: Site) -> list[DoctorFinding] | None:
     """What is to be said of the metrics port; None if it has no TLS."""
-    from leafcuttr.net.tls_files import files_of_prefix
+    from leafcuttr.net.tls_files import files_of_metrics
 
-    files = files_of_prefix(site.settings, "lc.metrics")
-    if not site.settings.bool("lc.metrics.enable") or not files.has_key:
-        return None
-    return list(_of_files(files, []))
+    files = files_of_metrics(site.settings)
+    return None if files is None else list(_of_files(files, []))
 
 
 def _of_listener(site: Site, listener: Listener) -> Iterator[DoctorFinding]:

@@ -14,6 +14,7 @@ from leafcuttr_sdk.schemas import (
     SchemaProvider,
     SchemaReference,
     SchemaVersion,
+    context_of,
 )
 from leafcuttr_sdk.security import subject_topic
 
@@ -95,15 +96,8 @@ class ActingSchemas:
 
 def _topic_of(subject: str, beside: str = "") -> str:
     """In the one way to write a subject: `:.:a` is `a`; without a context it is in that of `beside`."""
-    context, name = _split(subject)
+    context = context_of(subject)
+    name = subject[len(context) + 2 :] if subject.startswith(":.") else subject
     if context == _DEFAULT:
-        context, _ = _split(beside)
+        context = context_of(beside)
     return subject_topic(name if context == _DEFAULT else f":{context}:{name}")
-
-
-def _split(subject: str) -> tuple[str, str]:
-    """Context and name."""
-    if not subject.startswith(":."):
-        return _DEFAULT, subject
-    context, _, name = subject[1:].partition(":")
-    return context, name
