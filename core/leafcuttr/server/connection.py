@@ -464,7 +464,12 @@ class Connection:
         if self.state is not _READING:  # it has ended, and its task knows
             return
         awaited = self._awaited
-        if sent and isinstance(awaited, DelayedAnswer) and not awaited.has_to_be_awaited:
+        if (
+            sent
+            and awaited is not None
+            and isinstance(awaited, DelayedAnswer)
+            and not awaited.has_to_be_awaited
+        ):
             with suppress(FrameTooLarge):  # of what is behind this request: found again once that is read
                 self._release_memory()
             self._move(Event.PARK)
@@ -529,7 +534,11 @@ class Connection:
             if turn.waits or turn.unfinished is not None:
                 return False
             self._answer_produce()
-        elif isinstance(self._awaited, DelayedAnswer) and not self._answer_delayed(self._awaited):
+        elif (
+            self._awaited is not None
+            and isinstance(self._awaited, DelayedAnswer)
+            and not self._answer_delayed(self._awaited)
+        ):
             return False
         context = self._context
         while self._awaited is None and self.state is not _CLOSING and self._outbox.size <= _OUTBOX_LIMIT:

@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from leafcuttr.errors import BrokerError, CorruptMessage, InvalidRecord, MessageTooLarge, StorageError
+from leafcuttr.errors import (
+    BrokerError,
+    CorruptMessage,
+    InvalidRecord,
+    InvalidTimestamp,
+    MessageTooLarge,
+    StorageError,
+)
 from leafcuttr.log.append.chain.chain import Chain
 from leafcuttr.log.append.pending_write import DONE, PendingWrite
 from leafcuttr.log.append.preparation import LongWork
@@ -17,10 +24,11 @@ from leafcuttr.log.append.rules import LARGE, Origin
 from leafcuttr.log.append.staged import Staged, WriteError
 from leafcuttr.log.files.write_pressure import WritePressure
 from leafcuttr.log.log import Log
+from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.markers import Marker, encode_marker
 from leafcuttr_sdk.filters import DeadLetter
 from support.chains import TestChain
-from support.logs import NOW, append_and_wait, batch, make_log, patched, read_all, stage_here
+from support.logs import NOW, append, append_and_wait, batch, make_log, patched, read_all, stage_here
 
 ALL = list(Origin)
 MARKERS = [Origin.MARKER, Origin.MARKER_OF_NEXT_EPOCH]
@@ -197,6 +205,44 @@ def test_only_a_clients_records_are_stepped_over(tmp_path: Path) -> None:
     data[61:] = b"\xff" * (len(data) - 61)
     found = told(make_log(tmp_path), patched(data, ">q", 27, NOW))
     assert {origin for origin, error in found.items() if error is not None} == {Origin.CLIENT}
+
+
+def test_a_coordinators_records_have_keys_and_are_not_looked_at_for_them(tmp_path: Path) -> None:
+    assert told(make_log(tmp_path, cleanup_policy="compact"), batch()) == {
+        Origin.CLIENT: InvalidRecord,
+        Origin.ENCODER: InvalidRecord,
+        Origin.COORDINATOR: None,
+        Origin.DEAD_LETTERS: InvalidRecord,
+    }
+
+
+@pytest.mark.parametrize(
+    ("codec", "settings", "kept"),
+    [
+        (Codec.NONE, {"compression_type": "producer"}, True),
+        (Codec.GZIP, {"compression_type": "producer"}, True),
+        (Codec.NONE, {"compression_type": "uncompressed"}, True),
+        (Codec.GZIP, {"compression_type": "gzip"}, True),
+        (Codec.GZIP, {"compression_type": "uncompressed"}, False),
+        (Codec.NONE, {"compression_type": "gzip"}, False),
+        (Codec.NONE, {"message_timestamp_type": "LogAppendTime"}, False),
+        (Codec.NONE, {"message_timestamp_before_max_ms": 1000}, True),
+        (Codec.GZIP, {"compression_type": "gzip", "message_timestamp_type": "LogAppendTime"}, False),
+    ],
+)
+def test_a_coordinators_batch_is_stored_as_the_settings_of_its_topic_want_it(
+    tmp_path: Path, codec: Codec, settings: dict[str, object], kept: bool
+) -> None:
+    log = make_log(tmp_path, cleanup_policy="compact", **settings)
+    data = batch(2, key=b"k", codec=codec)
+    append(log, bytearray(data), NOW + 5, Origin.COORDINATOR)
+    assert (read_all(log)[21:] == data[21:]) == kept
+
+
+def test_a_coordinators_record_is_not_older_than_its_topic_allows(tmp_path: Path) -> None:
+    log = make_log(tmp_path, cleanup_policy="compact", message_timestamp_before_max_ms=1000)
+    found = told(log, batch(key=b"k", timestamp=NOW - 2000))
+    assert set(found.values()) == {InvalidTimestamp}
 
 
 def test_only_a_coordinator_writes_for_a_producer_without_a_sequence(tmp_path: Path) -> None:

@@ -82,14 +82,24 @@ def changes_batches(config: TopicConfig) -> bool:
     return config.log_append_time or config.compression_type != "producer" or _checks_records(config)
 
 
+def codecs_kept(config: TopicConfig) -> frozenset[int]:
+    """The codecs of batches that such a topic stores as they are, where this broker has encoded them itself and all of
+    their records have keys."""
+    if config.log_append_time or _checks_timestamps(config):
+        return frozenset()
+    return frozenset(codec for codec in Codec if target_codec(config, codec) is codec)
+
+
 def needs_decoding(config: TopicConfig) -> bool:
     """Whether the records of every batch of a client have to be read one by one."""
     return config.lc_records_check == "full" or _checks_records(config)
 
 
 def _checks_records(config: TopicConfig) -> bool:
-    if config.compact:
-        return True
+    return config.compact or _checks_timestamps(config)
+
+
+def _checks_timestamps(config: TopicConfig) -> bool:
     return not config.log_append_time and config.message_timestamp_before_max_ms < LONG_MAX
 
 

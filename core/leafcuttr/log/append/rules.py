@@ -27,6 +27,7 @@ class AppendRules(NamedTuple):
     always_convert: bool  # or a chain has to see it first
     recompresses: bool
     converts_own: bool  # also what this broker has encoded itself
+    codecs_kept: frozenset[int]  # of such batches those with keys in all records are stored as they are
     sets_header_only: bool  # the conversion does not need the records
     checks_ends: bool  # of records in batches that no conversion looks into
     flush_messages: int
@@ -36,7 +37,7 @@ class AppendRules(NamedTuple):
 @lru_cache(maxsize=1024)
 def append_rules(config: TopicConfig) -> AppendRules:
     """The rules of these settings."""
-    from leafcuttr.log.append.conversion import changes_batches, needs_conversion, needs_decoding
+    from leafcuttr.log.append.conversion import changes_batches, codecs_kept, needs_conversion, needs_decoding
 
     recompresses = config.compression_type != "producer"
     converts_all = needs_conversion(config)
@@ -54,6 +55,7 @@ def append_rules(config: TopicConfig) -> AppendRules:
         converts_all,
         recompresses,
         changes_batches(config),
+        codecs_kept(config),
         config.log_append_time and not recompresses and not needs_decoding(config),
         config.lc_records_check != "off" and not needs_decoding(config),
         config.flush_messages,
@@ -74,30 +76,31 @@ class Origin(Enum):
     it first. Others are the broker's own state, which is staged at once, whatever that takes.
     `chained`: the topic's chain of produce validators and record filters runs over it.
     `whole`: this broker has encoded it, so its records fill it; `lc.records.check` is for others' batches.
+    `keyed`: all of its records have keys, as a compacted topic wants it.
     `any_size`: max.message.bytes does not hold for it.
     `unsequenced`: a producer's batch may have no sequence number.
     `transaction_version`: of a marker, 2 if its epoch is above that of the records (KIP-890); 0 if it is none. No
     other origin writes control batches.
     """
 
-    CLIENT = (True, True, False, False, False, 0)
+    CLIENT = (True, True, False, False, False, False, 0)
     """A Produce request, or a plugin that hands over a batch as bytes."""
 
-    ENCODER = (True, True, True, False, False, 0)
+    ENCODER = (True, True, True, False, False, False, 0)
     """This broker, of the records that a plugin hands over."""
 
-    COORDINATOR = (False, False, True, False, True, 0)
+    COORDINATOR = (False, False, True, True, False, True, 0)
     """A coordinator that keeps its state in an internal topic; in a producer's name where offsets are committed in a
     transaction."""
 
-    DEAD_LETTERS = (True, False, True, True, False, 0)
+    DEAD_LETTERS = (True, False, True, False, True, False, 0)
     """Records that a filter has taken out of a batch. What the broker adds to a record may make it larger than its
     topic allows."""
 
-    MARKER = (False, False, True, True, True, 1)
+    MARKER = (False, False, True, True, True, True, 1)
     """The end of a transaction."""
 
-    MARKER_OF_NEXT_EPOCH = (False, False, True, True, True, 2)
+    MARKER_OF_NEXT_EPOCH = (False, False, True, True, True, True, 2)
     """The end of a transaction of version 2."""
 
     def __init__(
@@ -105,6 +108,7 @@ class Origin(Enum):
         deferrable: bool,
         chained: bool,
         whole: bool,
+        keyed: bool,
         any_size: bool,
         unsequenced: bool,
         transaction_version: int,
@@ -112,6 +116,7 @@ class Origin(Enum):
         self.deferrable = deferrable
         self.chained = chained
         self.whole = whole
+        self.keyed = keyed
         self.any_size = any_size
         self.unsequenced = unsequenced
         self.transaction_version = transaction_version

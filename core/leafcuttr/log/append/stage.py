@@ -133,7 +133,16 @@ def stage(
     log_append_time = -1
     result = None
     if (
-        (rules.always_convert and (rules.converts_own or not origin.whole or chain is not None))
+        (
+            rules.always_convert
+            and (
+                chain is not None
+                or not origin.whole
+                or (
+                    rules.converts_own and not (origin.keyed and attributes & CODEC_MASK in rules.codecs_kept)
+                )
+            )
+        )
         or attributes & LOG_APPEND_TIME
         or max_timestamp - now_ms > rules.timestamp_after_max_ms
     ):
