@@ -34,11 +34,17 @@ PLAIN = {
 }
 
 
-def acl(principal: str, *, cluster: bool = False, permission: AclPermission = AclPermission.ALLOW) -> Acl:
+def acl(
+    principal: str,
+    *,
+    cluster: bool = False,
+    permission: AclPermission = AclPermission.ALLOW,
+    host: str = "*",
+) -> Acl:
     kind = AclResourceType.CLUSTER if cluster else AclResourceType.TOPIC
     operation = AclOperation.ALTER if cluster else AclOperation.READ
     return Acl(
-        kind, "kafka-cluster" if cluster else "t", PatternType.LITERAL, principal, "*", operation, permission
+        kind, "kafka-cluster" if cluster else "t", PatternType.LITERAL, principal, host, operation, permission
     )
 
 
@@ -83,6 +89,26 @@ def test_there_is_no_directory_yet(tmp_path: Path) -> None:
             {**STANDARD, **SCRAM, "super.users": "User:admin;User:eve"},
             [],
             "the super user User:eve cannot log in",
+        ),
+        (
+            {**STANDARD, **SCRAM},
+            [
+                acl("User:admin", host=host)
+                for host in (
+                    "10.0.0.7",
+                    "2001:db8:0:0:0:0:0:1",
+                    "fe80::1%eth0",
+                    "10.0.0.0/8",
+                    "010.0.0.7",
+                    "db.local",
+                )
+            ],
+            "there are ACLs for the hosts '010.0.0.7', '10.0.0.0/8', 'db.local', which no client comes from",
+        ),
+        (
+            {**STANDARD, **SCRAM},
+            [acl("User:admin", host=host) for host in ("d", "c", "b", "a")],
+            "there are ACLs for the hosts 'a', 'b', 'c' and 1 others, which no client comes from",
         ),
         ({**STANDARD, **PLAIN}, [], "the super user User:admin cannot log in"),
         (

@@ -1,7 +1,7 @@
 """The rules of Kafka's StandardAuthorizer over a set of ACLs, found by the names of resources. No verdict is kept."""
 
 from collections.abc import Iterable, Iterator
-from ipaddress import IPv6Address
+from ipaddress import IPv6Address, ip_address
 from typing import Final, NamedTuple
 
 from leafcuttr.state.security.acl import (
@@ -125,6 +125,18 @@ class AclRules:
     def _has_acl(self, resource_type: AclResourceType, name: str) -> bool:
         patterns = self._of_all.get(resource_type)
         return patterns is not None and any(True for _ in patterns.of(name))
+
+
+def is_of_clients(host: str) -> bool:
+    """Whether a client can come from this host of an ACL: `*`, or an IP address as clients have it. Names, networks and
+    IPv4 addresses with leading zeros are compared as they are, and so never match."""
+    if host == WILDCARD:
+        return True
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _counts_from(acl: Acl, host: str) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from leafcuttr.cli.common.failures import Failure
 from leafcuttr.cli.common.librdkafka.client import client, client_settings, topics
 from support.live_broker import live_broker
+from support.tls_peer import Certificates
 from support.waiting import free_port
 
 
@@ -80,6 +81,36 @@ def test_a_wrong_password_is_what_the_line_says(tmp_path: Path, kind: str) -> No
     assert str(failed.value).startswith(f"{broker.address}: ")
     assert str(failed.value).endswith("invalid credentials with SASL mechanism SCRAM-SHA-256")
     assert told, "who asked for errors has them too"
+
+
+def test_a_listener_with_tls_is_not_one_that_does_not_answer(tmp_path: Path) -> None:
+    pytest.importorskip("confluent_kafka")
+    from confluent_kafka.admin import AdminClient
+
+    settings = {
+        "listeners": "SSL://127.0.0.1:0",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": Certificates(tmp_path).issue("127.0.0.1").file,
+    }
+    with live_broker(tmp_path / "data", settings) as broker, pytest.raises(Failure) as failed:
+        topics(client(AdminClient, client_settings(broker.address)), broker.address, 5)
+    assert str(failed.value) == (
+        f"{broker.address} closed the connection at once: it wants TLS (security.protocol=SSL or SASL_SSL) or is no "
+        "Kafka"
+    )
+
+
+def test_a_listener_with_log_in_is_not_one_that_does_not_answer(tmp_path: Path) -> None:
+    pytest.importorskip("confluent_kafka")
+    from confluent_kafka.admin import AdminClient
+
+    settings = {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "SCRAM-SHA-256"}
+    with live_broker(tmp_path / "data", settings) as broker, pytest.raises(Failure) as failed:
+        topics(client(AdminClient, client_settings(broker.address)), broker.address, 5)
+    assert str(failed.value) == (
+        f"{broker.address} closed the connection; its listener may want authentication "
+        "(security.protocol=SASL_PLAINTEXT)"
+    )
 
 
 def test_the_address_of_the_properties_is_the_one_that_does_not_answer() -> None:

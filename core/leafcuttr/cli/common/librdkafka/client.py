@@ -14,6 +14,7 @@ from leafcuttr.cli.common.librdkafka.properties import for_librdkafka
 from leafcuttr.cli.common.pairs import pairs
 
 REACH_S: Final = 5.0
+_PLAIN_S: Final = 2.0
 _made: Final[dict[int, "_Made"]] = {}
 """Clients by their ids: they are objects of C, and keep nothing of ours."""
 
@@ -43,6 +44,7 @@ class _Made:
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.address: Final[str] = settings["bootstrap.servers"]
+        self.plaintext: Final[bool] = settings.get("security.protocol", "PLAINTEXT").upper() == "PLAINTEXT"
         self.errors: Final[list[Any]] = []
         self._next = settings.get("error_cb")
 
@@ -77,6 +79,8 @@ def topics(made: Any, address: str, reach: float = REACH_S) -> Any:
             fail(error, address)
         if (why := _why_unreachable(made, about)) is not None:
             raise Failure(f"{about.address}: {why}") from None
+        if about.plaintext:
+            _ask_plainly(about.address)
         fail(error, about.address)
 
 
@@ -91,6 +95,18 @@ def _why_unreachable(made: Any, about: _Made) -> str | None:
             said: str = error.str()
             return said.partition(": ")[2].rpartition(" (after ")[0] or said
     return None
+
+
+def _ask_plainly(address: str) -> None:
+    """librdkafka does not tell a broker that ends a plaintext connection from one that is not there; our own client
+    does. Raises Failure with what that meets."""
+    from leafcuttr.cli.common.wire_client.connection import BrokerConnection
+    from leafcuttr.client.properties import addresses
+    from leafcuttr.wire.messages.metadata import MetadataRequest
+
+    first = addresses("bootstrap.servers", address)[0]
+    with BrokerConnection(first.host, first.port, _PLAIN_S) as connection:
+        connection.send(MetadataRequest(topics=[]))
 
 
 def fail(error: Any, address: str) -> NoReturn:

@@ -1,6 +1,7 @@
 """ACLs and super users of a configuration: whether there are clients that they are for."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from shlex import quote
 from typing import Final, NamedTuple
 
 from leafcuttr.cli.common.offline import copied_metadata
@@ -29,7 +30,8 @@ class _Clients(NamedTuple):
 
 
 def are_for_somebody(site: Site) -> Iterator[DoctorFinding]:
-    """ACLs and super users are those of clients that can log in, and somebody may change the ACLs."""
+    """ACLs and super users are those of clients that can log in, ACLs of addresses that clients have, and somebody may
+    change the ACLs."""
     with copied_metadata(site.directory) as metadata:
         if metadata is None:
             users, acls = [], []
@@ -49,7 +51,7 @@ def are_for_somebody(site: Site) -> Iterator[DoctorFinding]:
             str(error), "The broker does not start.", "what it may be: leafcuttr config describe 'sasl.*'"
         )
         return
-    found = [*_of_super_users(site, clients, supers), *_of_acls(clients, acls)]
+    found = [*_of_super_users(site, clients, supers), *_of_acls(clients, acls), *_of_no_host(acls)]
     if not supers and not site.settings.bool("allow.everyone.if.no.acl.found") and not _can_be_changed(acls):
         found.append(
             warning(
@@ -136,6 +138,20 @@ def _of_acls(clients: _Clients, acls: Sequence[Acl]) -> Iterator[DoctorFinding]:
             "A name may be mistyped; and one who gets this name later has these rights.",
             f"leafcuttr acls remove --principal {nobody[0]}",
             _ADD,
+        )
+
+
+def _of_no_host(acls: Sequence[Acl]) -> Iterator[DoctorFinding]:
+    from leafcuttr.state.security.acl_rules import is_of_clients
+
+    hosts = sorted({acl.host for acl in acls if not is_of_clients(acl.host)})
+    if hosts:
+        more = f" and {len(hosts) - 3} others" if len(hosts) > 3 else ""
+        yield warning(
+            f"there are ACLs for the hosts {', '.join(map(repr, hosts[:3]))}{more}, which no client comes from",
+            "The host of an ACL is one IP address, or *. Such an ACL allows nothing, and denies nothing.",
+            f"leafcuttr acls remove --host {quote(hosts[0])}",
+            "the same ACL with --host and an address: leafcuttr acls add",
         )
 
 
