@@ -365,6 +365,9 @@ def subscribe(
         request = parse_request(asked.filter)
     except ValueError as error:
         return ReasonCode.TOPIC_FILTER_INVALID, f"{asked.filter[:255]}: {error}"
+    denied = replays.hub.why_not_subscribed(client, request.filter)
+    if denied is not None:
+        return ReasonCode.NOT_AUTHORIZED, denied
     subscription = Subscription(
         request.filter,
         asked.qos,

@@ -205,6 +205,12 @@ class Hub:
         client.going_will = will
         self._publish_soon(will_message(client.client_id, will, self.clock.now_ms()), stored)
 
+    def why_not_subscribed(self, client: Client, topic_filter: str) -> str | None:
+        """Why the client may not subscribe; None: it may."""
+        if self.rights is None or client.who is None:
+            return None
+        return self.rights.why_not_subscribed(client.who, topic_filter)
+
     def _may_publish(self, who: "Who", topic: str) -> bool:
         """A will. Its client has gone, and is not told."""
         why = None if self.rights is None else self.rights.why_not_published(who, topic)

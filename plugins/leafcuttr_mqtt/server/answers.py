@@ -167,13 +167,11 @@ def _subscribe(connection: "Served", client: "Client", packet: Subscribe) -> Ite
             request.retain_handling,
             identifier,
         )
-        who = client.who
-        if who is not None and hub.rights is not None:
-            denied = hub.rights.why_not_subscribed(who, topic_filter)
-            if denied is not None:
-                wrong = denied
-                reasons.append(ReasonCode.NOT_AUTHORIZED if five else _FAILURE)
-                continue
+        denied = hub.why_not_subscribed(client, topic_filter)
+        if denied is not None:
+            wrong = denied
+            reasons.append(ReasonCode.NOT_AUTHORIZED if five else _FAILURE)
+            continue
         if not hub.has_room(client, request.filter):
             wrong = f"{request.filter[:255]}: the session has as many subscriptions as it may have"
             reasons.append(ReasonCode.QUOTA_EXCEEDED if five else _FAILURE)

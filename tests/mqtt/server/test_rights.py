@@ -328,6 +328,9 @@ async def test_histories_and_what_comes_down(broker: Secured) -> None:
     await broker.allow("alice", READ, "from-devices")
     await alice.subscribe(SubscriptionRequest("$replay/offset/0/#", 1))
     assert (await alice.message()).topic == "devices/1"
+    answer = await alice.subscribe("$replay/offset/0/both/1", "$replay/offset/0/both/+", qos=1)
+    assert answer.reasons == (NOT_AUTHORIZED, 1)
+    assert answer.properties.reason_string == "User:alice may not READ topic one"
     await alice.subscribe("down/+", qos=1)
     await broker.allow("alice", READ, "mqtt/down/b")
     for key in (b"a", b"b"):
