@@ -237,17 +237,28 @@ def test_reload(run: Run, tmp_path: Path) -> None:
         assert set(altered()) == {"listener.name.in.ssl.keystore.location"}
 
 
-def test_reload_of_the_metrics_port(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("prefix", "more"),
+    [
+        ("lc.metrics", {"lc.metrics.enable": "true"}),
+        ("lc.http.proxy", {"lc.http.proxy.enable": "true"}),
+        ("lc.schema.registry", {"lc.schema.registry.enable": "true"}),
+        ("mqtt", {"lc.mqtt.broker.enable": "true"}),
+    ],
+)
+def test_reload_of_others_than_kafkas_listeners(
+    run: Run, tmp_path: Path, prefix: str, more: dict[str, str]
+) -> None:
     ours = Certificates(tmp_path)
     path = Path(ours.issue("127.0.0.1", common_name="a").file)
     second = Path(ours.issue("second.test", "127.0.0.1", common_name="a").file).read_bytes()
     address, port = f"127.0.0.1:{free_port()}", free_port()
     settings = {
         "listeners": f"PLAINTEXT://{address}",
-        "lc.metrics.enable": "true",
-        "lc.metrics.port": str(port),
-        "lc.metrics.ssl.keystore.location": str(path),
+        f"{prefix}.port": str(port),
+        f"{prefix}.ssl.keystore.location": str(path),
         "lc.tls.reload.interval.ms": "0",
+        **more,
     }
 
     def names() -> list[str]:
@@ -258,7 +269,7 @@ def test_reload_of_the_metrics_port(run: Run, tmp_path: Path) -> None:
         path.write_bytes(second)
         assert names() == ["127.0.0.1"]
         done = run("certs", "reload", at=address)
-        assert (done.status, done.out) == (0, "lc.metrics of broker 1: read\n"), done.err
+        assert (done.status, done.out) == (0, f"{prefix} of broker 1: read\n"), done.err
         assert names() == ["127.0.0.1", "second.test"]
         path.write_text("nothing")
         done = run("certs", "reload", at=address)

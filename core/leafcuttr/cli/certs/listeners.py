@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _BROKER: Final = 4
 _SET, _DELETE = 0, 1
 _LOCATION: Final = "ssl.keystore.location"
+_CLIENT_AUTH: Final = "ssl.client.auth"
 
 
 class CheckedListener(NamedTuple):
@@ -93,9 +94,9 @@ def read_again(target: Target) -> list[tuple[str, str | None]]:
                 setting = f"{LISTENER_PREFIX}{name.lower()}.{_LOCATION}"
                 why = _altered(cluster, broker, setting, dynamic.get(setting))
                 outcomes.append((f"{name} of broker {broker}", why))
-            if values.get(f"{METRICS}.enable") == "true" and values.get(f"{METRICS}.{_LOCATION}"):
-                why = _altered(cluster, broker, f"{METRICS}.{_LOCATION}", None)
-                outcomes.append((f"{METRICS} of broker {broker}", why))
+            for prefix in _others(values):
+                why = _altered(cluster, broker, f"{prefix}.{_LOCATION}", None)
+                outcomes.append((f"{prefix} of broker {broker}", why))
     if not outcomes:
         raise Failure("no listener has TLS")
     return outcomes
@@ -136,6 +137,21 @@ def _names_of_listeners(values: Mapping[str, str]) -> list[str]:
     except ConfigError as error:
         raise Failure(str(error)) from None
     return [each.name for each in listeners if each.protocol.endswith("SSL")]
+
+
+def _others(values: Mapping[str, str]) -> list[str]:
+    """The prefixes of the settings of those with TLS that are not for Kafka's clients: the metrics port, and what
+    plugins serve. What connects to others has a keystore too, but requires nothing of clients."""
+    prefixes = [
+        name.removesuffix(f".{_LOCATION}")
+        for name, value in sorted(values.items())
+        if value and name.endswith(f".{_LOCATION}") and not name.startswith(LISTENER_PREFIX)
+    ]
+    return [
+        each
+        for each in prefixes
+        if f"{each}.{_CLIENT_AUTH}" in values and values.get(f"{each}.enable", "true") == "true"
+    ]
 
 
 def _altered(cluster: "ClusterClient", broker: int, setting: str, value: str | None) -> str | None:
