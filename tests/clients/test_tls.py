@@ -78,6 +78,7 @@ def test_kcat(secured: Secured, fresh: Fresh) -> None:
     secured_clients.kcat(librdkafka_settings(secured), fresh)
 
 
+@pytest.mark.long
 @pytest.mark.client("Kafka's Java tools", version="4.3.1")
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 @pytest.mark.parametrize("version", ["4.3.1", pytest.param("3.9.1", marks=pytest.mark.long)])

@@ -105,6 +105,7 @@ def memory_mb(pid: int) -> dict[int, float]:
     return found
 
 
+@pytest.mark.long
 def test_load_within_256_megabytes(tmp_path: Path) -> None:
     """Eight producers of different codecs, a compacted topic, readers of everything, under the limit."""
     if not shutil.which("prlimit"):

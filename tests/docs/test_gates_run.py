@@ -173,6 +173,7 @@ def test_every_test_is_reported_once_with_what_it_said(folder: Path) -> None:
     assert sorted(made[::2]) == ["test_a", "test_b", "test_c", "test_d"]
 
 
+@pytest.mark.long
 def test_each_file_has_a_temporary_folder_of_its_own(folder: Path) -> None:
     for name in "ab":
         (folder / f"test_{name}.py").write_text(FOLDERS)
@@ -185,6 +186,7 @@ def test_each_file_has_a_temporary_folder_of_its_own(folder: Path) -> None:
     assert beside_a == beside_b == str(Path(of_a).parent) == str(Path(of_b).parent)
 
 
+@pytest.mark.long
 def test_files_run_side_by_side(folder: Path) -> None:
     for one, other in ("a", "b"), ("b", "a"):
         (folder / f"test_{one}.py").write_text(MEETS.format(one=one, other=other))
@@ -200,6 +202,7 @@ def test_a_process_that_ends_fails_its_test_and_the_run(folder: Path) -> None:
     assert "1 failed, 1 passed" in said
 
 
+@pytest.mark.long
 def test_the_first_failure_ends_all_if_told(folder: Path) -> None:
     for name in "abcdef":
         (folder / f"test_{name}.py").write_text("def test_it():\n    assert False\n")
@@ -223,6 +226,7 @@ def test_an_error_of_the_collection_runs_nothing(folder: Path) -> None:
     assert "1 error" in said
 
 
+@pytest.mark.long
 def test_what_is_interrupted_ends_what_it_has_made(folder: Path) -> None:
     """As Ctrl-C does it: all processes are told."""
     (folder / "test_a.py").write_text(WAITS)
@@ -235,6 +239,7 @@ def test_what_is_interrupted_ends_what_it_has_made(folder: Path) -> None:
     assert notes.read_text() == "begun\nended\n"
 
 
+@pytest.mark.long
 def test_what_belongs_to_the_session_is_made_once_in_a_process_and_its_end_is_reported(folder: Path) -> None:
     with (folder / "conftest.py").open("a") as conftest:
         conftest.write(OF_THE_SESSION)

@@ -179,6 +179,7 @@ def test_produce_validators(broker: BrokerProcess, folder: Path) -> None:
     assert refused.status == 1
 
 
+@pytest.mark.long
 def test_record_formats(broker: BrokerProcess, folder: Path) -> None:
     librdkafka.create(broker.address, "longs")
     sent = leafcuttr(folder, "produce", "longs", "--format", "long", "-b", broker.address, text="-5\n77\n")
@@ -202,6 +203,7 @@ def test_schema_formats(folder: Path) -> None:
     assert (done.status, "schema format COLUMNS: ok" in done.out) == (0, True), done.out
 
 
+@pytest.mark.long
 def test_schema_provider(folder: Path) -> None:
     ran = leafcuttr(folder, "plugins", "describe", "shelf")
     assert re.search(

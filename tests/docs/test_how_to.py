@@ -18,6 +18,7 @@ KAFKA_DIRECTORY = Path(__file__).parents[1] / "log" / "fixtures" / "kafka-4.3.1"
 pytestmark = pytest.mark.skipif(not shutil.which("bash"), reason="the commands are for bash")
 
 
+@pytest.mark.long
 def test_back_up_and_move(tmp_path: Path) -> None:
     """All three copies, the restored directory and the moved one are read by the page's own commands."""
     assert run_page("how-to/backup-and-move.md", tmp_path) >= 13

@@ -33,6 +33,7 @@ class NoBroker:
     """The key of a broker whose MQTT does not run."""
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_the_tutorial(tmp_path: Path) -> None:
     assert run_page("tutorial/mqtt.md", tmp_path) >= 11

@@ -10,6 +10,7 @@ import pytest
 from support.pages import run_page
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not (shutil.which("bash") and shutil.which("curl")), reason="the commands are for bash and curl"
 )

@@ -13,6 +13,7 @@ from support.pages import DOCS, run_page
 PAGE = "how-to/plugin-settings.md"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not shutil.which("curl"), reason="the commands call curl")
 def test_the_commands_do_what_the_page_shows(tmp_path: Path) -> None:
     text = (DOCS / PAGE).read_text(encoding="utf-8")

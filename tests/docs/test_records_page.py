@@ -14,6 +14,7 @@ from support.pages import DOCS, run_page
 PAGE = "how-to/records.md"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not shutil.which("bash"), reason="the commands are for bash")
 def test_the_commands_do_what_the_page_shows(tmp_path: Path) -> None:
     assert run_page(PAGE, tmp_path) >= 8

@@ -15,6 +15,7 @@ from support.pages import DOCS, run_page
 PAGE = "how-to/streams.md"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not (shutil.which("bash") and shutil.which("curl")), reason="the commands are for bash and curl"
 )

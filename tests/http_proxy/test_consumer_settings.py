@@ -62,6 +62,7 @@ async def read(client: httpx.AsyncClient, one: str, query: str = "") -> list[Any
     return found
 
 
+@pytest.mark.long
 @pytest.mark.skipif(jars.missing() is not None, reason=jars.missing() or "")
 def test_the_names_are_those_of_kafka(tmp_path: Path) -> None:
     program = tmp_path / "ConsumerNames.java"

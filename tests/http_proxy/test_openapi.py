@@ -106,6 +106,7 @@ def _operations(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [each for operations in document["paths"].values() for each in operations.values()]
 
 
+@pytest.mark.one_in(2)
 def test_requests_made_from_the_document(served: Served, pytestconfig: pytest.Config) -> None:
     """No 500, and status, type and body of each answer are those that the document has. With authentication, the same
     request without credentials or with wrong ones is refused, as its security schemes promise (`ignored_auth`)."""

@@ -68,6 +68,7 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("tls", [False, True])
 @pytest.mark.parametrize("reads", [True, False])
 async def test_an_answer_over_http_1_1(tmp_path: Path, authority: trustme.CA, tls: bool, reads: bool) -> None:

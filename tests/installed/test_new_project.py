@@ -24,6 +24,7 @@ def project(own: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "parcel-watch"
 
 
+@pytest.mark.long
 def test_its_tests_pass(own: Environment, project: Path) -> None:
     """With nothing but what is installed: pytest finds the fixture by its entry point, the broker the plugin by its."""
     said = own.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=project)

@@ -32,5 +32,6 @@ def test_the_tutorial_to_its_end(own: Environment, tmp_path: Path) -> None:
     assert run_page("tutorial/plugin.md", tmp_path, programs=own.folder / "bin") >= 19
 
 
+@pytest.mark.long
 def test_how_to_test_a_plugin(installed: Environment, tmp_path: Path) -> None:
     assert run_page("how-to/test-a-plugin.md", tmp_path, programs=installed.folder / "bin") == 2

@@ -355,6 +355,7 @@ def names_in(expression: str) -> set[str]:
     return found - {"and", "or", "unless", "bool", "sum", "max", "min", "count", "topk"}
 
 
+@pytest.mark.long
 def test_a_broker_that_dies_is_noticed(tmp_path: Path) -> None:
     with (
         running_broker(tmp_path / "broker") as broker,

@@ -28,6 +28,7 @@ def every(key: ApiKey) -> tuple[int, ...]:
     return tuple(range(APIS[key].min_version, APIS[key].max_version + 1))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 @pytest.mark.parametrize(
     "versions", [newest, pytest.param(every, marks=pytest.mark.long)], ids=["newest", "every version"]

@@ -115,6 +115,7 @@ def test_values_are_counted() -> None:
         parse(b"{" + b",".join(b'"%d":[{}]' % n for n in range(10_001)) + b"}")
 
 
+@pytest.mark.long
 def test_tags_of_what_is_no_schema(ask: Asked) -> None:
     """The text is read for its tags before its format reads it."""
     tags = [{"schemaEntity": {"entityType": "sr_record", "entityPath": "a"}, "tags": ["t"]}]

@@ -299,7 +299,7 @@ def test_the_port_opens_when_the_topic_is_read(tmp_path: Path) -> None:
         assert registry.ask.register("next", "next")["id"] == 3001
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("partitions", "config", "why"),
     [

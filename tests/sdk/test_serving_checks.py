@@ -211,6 +211,7 @@ def test_what_send_now_has_not_taken_is_sent_next() -> None:
     assert "sends now" not in [check.name for check in handler_report(made(echo)).checks], "it uses it not"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("requests", [(), pytest.param((b"hello\n",), marks=pytest.mark.long)])
 def test_what_loses_bytes_is_told(requests: tuple[bytes, ...]) -> None:
     for bad, said in (

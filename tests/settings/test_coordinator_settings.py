@@ -143,6 +143,7 @@ def sizes_after_transactions(broker: LiveBroker) -> list[int]:
     return [path.stat().st_size for path in broker.files(STATE)]
 
 
+@pytest.mark.long
 @pytest.mark.setting("transaction.state.log.segment.bytes")
 def test_transaction_state_log_segment_bytes(serve: Any) -> None:
     one = {"transaction.state.log.num.partitions": "1"}
@@ -187,6 +188,7 @@ def test_offsets_load_buffer_size(serve: Any, monkeypatch: pytest.MonkeyPatch) -
             assert len(found()) >= size / most
 
 
+@pytest.mark.long
 @pytest.mark.setting("transaction.state.log.load.buffer.size")
 def test_transaction_state_log_load_buffer_size(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     one = {**NO_CLEANER, "transaction.state.log.num.partitions": "1"}

@@ -57,6 +57,7 @@ def read_back(address: str, topic: str) -> int:
     return offset
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("sync", ["false", "true"])
 def test_a_full_disk_refuses_writes_serves_reads_and_goes_on_by_itself(
     disk: SmallDisk, tmp_path: Path, sync: str

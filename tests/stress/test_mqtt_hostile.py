@@ -132,6 +132,7 @@ HALF = {
 }
 
 
+@pytest.mark.long
 def test_handshakes_that_do_not_end(hostile: Hostile) -> None:
     with ExitStack() as stack:
         socks = []

@@ -36,6 +36,7 @@ def asked(broker: BrokerProcess) -> Iterator[Asked]:
         yield Asked(f"http://{broker.about['plugin_listeners']['lc.schema.registry']}", client)
 
 
+@pytest.mark.long
 def test_a_full_disk_refuses_registrations_and_serves_what_there_is(tmp_path: Path) -> None:
     settings = {name.replace(".", "_"): value for name, value in SETTINGS.items()}
     given = {**settings, "lc_log_min_free_bytes": "0"}
@@ -139,6 +140,7 @@ def stored(folder: Path) -> int:
     return count
 
 
+@pytest.mark.long
 def test_a_topic_of_a_million_records(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Of 20,000 versions, each written fifty times: it was not compacted for long. The gate has each once."""
     records = RECORDS if request.config.getoption("--long") else RECORDS // 50

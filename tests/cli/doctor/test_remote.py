@@ -447,6 +447,7 @@ def test_a_broker_that_takes_no_record(tmp_path: Path) -> None:
     assert "a record was not acknowledged" in one.seen
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("ahead", "severity"), [(300, "warning"), (-300, "warning"), (7200, "problem")])
 def test_clocks_that_differ(tmp_path: Path, ahead: int, severity: str) -> None:
     clock = WallClock(tmp_path)

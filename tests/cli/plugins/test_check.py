@@ -110,6 +110,7 @@ def test_all_is_well(tmp_path: Path) -> None:
     assert done.stdout.endswith(" checks, 0 problems\n")
 
 
+@pytest.mark.long
 def test_what_implies_a_filter_is_shown(tmp_path: Path) -> None:
     old = '"drops what is long", Short'
     done = check(written(tmp_path, old, old + ', ("lc.plugin.parcels.max",)'), "--json")
@@ -146,6 +147,7 @@ def test_json(tmp_path: Path) -> None:
     assert all(one["promise"] and one["ok"] for report in reports for one in report["checks"])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "given",
     [(), ("ws.port=0",), ("page.port=0", "lamp=true")],
@@ -280,6 +282,7 @@ def load():
     assert problems(done) == {"command: json": ["`parcels --json` printed '7 parcels\\n', which is no JSON"]}
 
 
+@pytest.mark.long
 def test_what_a_broker_has_imported_anyway_costs_nothing(tmp_path: Path) -> None:
     """So `import trio` at the top is fine; one line for anything else, whatever it brings."""
     done = check(written(tmp_path, "from leafcuttr_sdk import *", "import trio\nfrom leafcuttr_sdk import *"))
@@ -295,6 +298,7 @@ def test_what_a_broker_has_imported_anyway_costs_nothing(tmp_path: Path) -> None
     assert testing.startswith("to import it imports trio.testing (which imports _pytest, ")
 
 
+@pytest.mark.long
 def test_what_is_imported_at_the_first_start_holds_up_nobody(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -60,6 +60,7 @@ def check(ask: Asked) -> None:
     assert ask("POST", "/subjects/a/versions", body).json["id"] == 1
 
 
+@pytest.mark.long
 def test_they_are_followed_and_replayed(tmp_path: Path) -> None:
     with running_registry(tmp_path) as registry:
         append(registry, RECORDS + EARLIER)

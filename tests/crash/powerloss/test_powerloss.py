@@ -33,6 +33,7 @@ GATE_STATES = 8
 LONG_CUTS = 250  # of each life, with seven outcomes each
 
 
+@pytest.mark.long
 def test_nothing_was_missed_in_the_recording(life: Life) -> None:
     disk = Disk(life.inode)
     disk.take(life.entries)

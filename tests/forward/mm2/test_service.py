@@ -227,6 +227,7 @@ def test_two_names_of_one_cluster_are_no_flow(tmp_path: Path) -> None:
         assert "here.work" not in librdkafka.admin(here.address).list_topics(timeout=10).topics
 
 
+@pytest.mark.long
 def test_a_flow_goes_on_where_mirror_maker_stopped(tmp_path: Path) -> None:
     with running_broker(tmp_path / "there") as there:
         fill(there.address, "unrelated", 1)
@@ -347,6 +348,7 @@ def test_a_cluster_with_tls_and_a_password(tmp_path: Path) -> None:
             assert flows(here)["here->there"]["guarantee"] == "exactly once"
 
 
+@pytest.mark.long
 def test_this_broker_by_another_address_is_taken_in_process(tmp_path: Path, hub: BrokerProcess) -> None:
     """127.0.0.2 is none that clients are told; the id of the cluster is its own."""
     port = free_port()

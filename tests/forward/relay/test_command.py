@@ -349,6 +349,7 @@ def test_a_filter_that_is_not_there_is_a_line(
 # Signals and crashes
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_in_good_order(
     how: signal.Signals, folder: Path, edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str]

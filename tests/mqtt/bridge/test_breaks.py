@@ -101,6 +101,7 @@ async def subscriber(mqtt: RunningMqtt, topic: str) -> MqttClient:
     return client
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("protocol", "qos"),
     [

@@ -431,6 +431,7 @@ async def test_a_circle_with_a_bridge_of_mosquitto(tmp_path: Path, protocol: str
             there.stop()
 
 
+@pytest.mark.long
 @needs_mosquitto
 @each_with_each(("3.1.1", 1), ("5.0", 2), levels=(1, 2))
 async def test_a_broker_there_that_is_restarted_a_dozen_times_under_load(

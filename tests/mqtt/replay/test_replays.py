@@ -296,6 +296,7 @@ async def stored(mqtt: RunningMqtt, count: int, qos: int = 1) -> None:
     await publisher.leave()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("qos", [1, 2])
 async def test_it_goes_on_after_a_restart_of_the_broker(tmp_path: Path, qos: int) -> None:
     """It was over: the client got live messages only."""

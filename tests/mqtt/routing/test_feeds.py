@@ -42,6 +42,7 @@ async def numbers(client: MqttClient, count: int) -> list[int]:
     return [int((await client.message()).payload.split()[0]) for _ in range(count)]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("qos", [0, 1, 2])
 @pytest.mark.parametrize("properties", [NO_PROPERTIES, PERSISTENT], ids=["clean", "persistent"])
 async def test_all_of_them_come_however_many_a_session_may_hold(

@@ -26,6 +26,7 @@ def java(name: str, *arguments: str, given: str | None = None) -> subprocess.Com
     return subprocess.run(command, input=given, capture_output=True, text=True, timeout=240, check=False)
 
 
+@pytest.mark.long
 def test_java_reads_over_gaps_and_takes_the_files_for_sound(tmp_path: Path, plugins: Path) -> None:
     rows = [b"kdkc", b"d", b"ddd", b"kl", b"dk", b"l", b"c", b"ddd"]
     folder = tmp_path / "broker"

@@ -196,6 +196,7 @@ def test_the_corpus_is_not_empty() -> None:
     assert sum(len(files) for files in FILES.values()) >= 70
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("package", sorted(FILES))
 def test_real_files_survive_each_form(package: str) -> None:
     """Canonical, normalized and as a descriptor: each one is read again, and is then what it was."""

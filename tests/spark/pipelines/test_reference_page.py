@@ -35,6 +35,7 @@ def test_each_operation_is_on_it() -> None:
         assert f"### `{operation.name}`\n" in page()
 
 
+@pytest.mark.long
 def test_the_how_to_runs(tmp_path: Path) -> None:
     assert run_page("how-to/write-spark-pipelines.md", tmp_path) == 3
 

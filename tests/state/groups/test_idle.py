@@ -128,6 +128,7 @@ async def test_members_of_one_group_that_never_come_back(start: Start) -> None:
             assert joined.answer is None or joined.answer.error is ErrorCode.NONE
 
 
+@pytest.mark.long
 async def test_long_names_count_for_more(start: Start) -> None:
     groups = (await topics(opened(start))).groups
     async with running(groups):
@@ -267,6 +268,7 @@ async def test_groups_that_lose_their_offsets_with_a_topic(start: Start) -> None
         assert len(broker.groups.all()) == MOST_IDLE
 
 
+@pytest.mark.long
 async def test_while_the_log_takes_no_tombstones(start: Start) -> None:
     broker = await topics(opened(start))
     groups = broker.groups

@@ -48,6 +48,7 @@ def test_a_damaged_keystore_of_java_is_wrong_usage(tmp_path: Path) -> None:
         client_settings("hub:9092", [f"ssl.truststore.location={store}"])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", ["AdminClient", "Producer", "Consumer"])
 def test_a_wrong_password_is_what_the_line_says(tmp_path: Path, kind: str) -> None:
     """And where that was: the address of the properties, which is not that of the option."""

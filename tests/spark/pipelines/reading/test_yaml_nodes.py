@@ -115,6 +115,7 @@ MERGES = "a: &a {k0: 1}\n" + "".join(
 )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("text", "what"),
     [
