@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leafcuttr.state.java_hash import java_hash
+from leafcuttr.state.java_hash import _remembered, java_hash
 
 
 @given(st.text(max_size=1000))
@@ -31,3 +31,12 @@ def test_java_hash_of_any_length(text: str) -> None:
 )
 def test_java_hash(text: str, value: int) -> None:
     assert java_hash(text) == value
+
+
+def test_a_short_text_is_remembered_and_a_long_one_not() -> None:
+    """An id may have 32767 characters: a thousand of those would be memory that clients decide about."""
+    _remembered.cache_clear()
+    for text in ("h" * 255, "h" * 255, "h" * 256):
+        java_hash(text)
+    found = _remembered.cache_info()
+    assert (found.hits, found.currsize, found.maxsize) == (1, 1, 1024)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import trustme
 
+from leafcuttr.cli.certs.listeners import _others
 from leafcuttr.cli.root import cli
 from support.broker_process import running_broker
 from support.commands import Ran
@@ -275,6 +276,27 @@ def test_reload_of_others_than_kafkas_listeners(
         done = run("certs", "reload", at=address)
         assert done.status == 1 and "it has no PEM" in done.err
         assert names() == ["127.0.0.1", "second.test"]
+
+
+def test_listeners_of_others_are_told_by_their_settings() -> None:
+    values = {
+        "listener.name.ssl.ssl.keystore.location": "a",
+        "listener.name.ssl.ssl.client.auth": "none",
+        "ssl.keystore.location": "a",
+        "ssl.client.auth": "none",
+        "b.ssl.keystore.location": "on by itself",
+        "b.ssl.client.auth": "none",
+        "c.ssl.keystore.location": "of a client",
+        "d.ssl.keystore.location": "off",
+        "d.ssl.client.auth": "none",
+        "d.enable": "false",
+        "e.ssl.keystore.location": "on",
+        "e.ssl.client.auth": "none",
+        "e.enable": "true",
+        "f.ssl.keystore.location": "",
+        "f.ssl.client.auth": "none",
+    }
+    assert _others(values) == ["b", "e"]
 
 
 def test_reload_without_tls(run: Run, tmp_path: Path) -> None:
