@@ -18,6 +18,9 @@ nox.needs_version = ">=2024.10"
 nox.options.sessions = ["gate"]
 nox.options.error_on_missing_interpreters = False
 nox.options.reuse_existing_virtualenvs = True
+nox.options.default_venv_backend = "uv|virtualenv"
+# uv trusts certificates of its own otherwise; pip, and all else here, trusts those of the machine.
+os.environ.setdefault("UV_NATIVE_TLS", "1")
 
 PYTHONS = ["3.11", "3.12", "3.13"]
 COMMANDS = tuple(
