@@ -30,8 +30,20 @@ def modules() -> dict[str, Path]:
 @cache
 def statements(path: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
     """All imports of a file, which is read once for all tests of a process."""
-    nodes = ast.walk(ast.parse(path.read_text(), str(path)))
-    return tuple(node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
+    return tuple(_imports_in(ast.parse(path.read_text(), str(path))))
+
+
+def _imports_in(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Statements are looked into, expressions not: no import is in one, and they are most of a tree."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inner = getattr(node, name, ())
+            if isinstance(inner, list):  # of a conditional expression and of a lambda it is one expression
+                waiting += inner
 
 
 def graph(sources: Mapping[str, Path]) -> Graph:

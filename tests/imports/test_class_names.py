@@ -4,6 +4,8 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -28,11 +30,16 @@ def named_in(source: str) -> Iterator[str]:
                     yield target.id
 
 
+@cache
+def names_of(path: Path) -> tuple[str, ...]:
+    return tuple(named_in(path.read_text()))
+
+
 def classes(package: str) -> Iterator[tuple[str, str]]:
     """These names of a package, each with its module. The messages of Kafka have Kafka's names."""
     for module, path in modules().items():
         if module.split(".")[0] == package and not module.startswith("leafcuttr.wire.messages."):
-            yield from ((name, module) for name in named_in(path.read_text()))
+            yield from ((name, module) for name in names_of(path))
 
 
 @pytest.mark.parametrize(
