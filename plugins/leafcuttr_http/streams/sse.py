@@ -17,7 +17,7 @@ from leafcuttr_http.streams.events import Chunk
 from leafcuttr_http.streams.query import read
 from leafcuttr_http.streams.reader import GoneError, notice
 from leafcuttr_http.streams.subscription import StoppingError
-from leafcuttr_sdk.web.connection import PIECE
+from leafcuttr_sdk.web.connection import PIECE, Connection
 
 if TYPE_CHECKING:
     from leafcuttr_http.streams.streams import Streams
@@ -32,6 +32,7 @@ async def serve(streams: "Streams", exchange: "Exchange", topic: str) -> None:
     """Answer the request. Raises ApiError before the answer has begun."""
     choose(exchange.header(b"accept"), (EVENTS,))
     requested = read(exchange.scope["query_string"], exchange.header(b"last-event-id"))
+    connection: Connection = exchange.scope["state"]["connection"]
     with streams.opened():
         subscription, notices = await subscribe(streams, topic, requested)
         headers = [
@@ -52,7 +53,7 @@ async def serve(streams: "Streams", exchange: "Exchange", topic: str) -> None:
                 last = b""
                 try:
                     with streams.while_allowed(topic) as allowed:
-                        last = await _write(streams, subscription, exchange)
+                        last = await connection.hurried(_write(streams, subscription, exchange))
                     if allowed.cancelled_caught:
                         end = notice("end", reason="denied", message=f"{topic} may not be read any more")
                         last = Chunk([], subscription.positions, (end,)).sse

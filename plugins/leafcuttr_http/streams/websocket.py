@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from leafcuttr_http.streams.streams import Streams
     from leafcuttr_http.streams.subscription import Subscription
     from leafcuttr_sdk.web.asgi import Message, Receive, Scope, Send
+    from leafcuttr_sdk.web.connection import Connection
 
 LONGEST: Final = 4096
 """Characters of a message from a client."""
@@ -98,7 +99,9 @@ async def serve(
             without_compression(scope)
             await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
             try:
-                await _run(streams, subscription, notices, _Credits(requested.credits), receive, send)
+                connection: Connection = scope["state"]["connection"]
+                credits = _Credits(requested.credits)
+                await _run(streams, connection, subscription, notices, credits, receive, send)
             finally:
                 subscription.close()
     except ApiError as error:
@@ -109,6 +112,7 @@ async def serve(
 
 async def _run(
     streams: "Streams",
+    connection: "Connection",
     subscription: "Subscription",
     notices: list[Notice],
     credits: _Credits,
@@ -135,7 +139,8 @@ async def _run(
             nursery.start_soon(serving.measured, listen(scope))
             try:
                 with streams.while_allowed(subscription.topic) as allowed:
-                    await serving.measured(_write(streams, subscription, notices, credits, send))
+                    writing = serving.measured(_write(streams, subscription, notices, credits, send))
+                    await connection.hurried(writing)
                 if allowed.cancelled_caught:
                     closing = _Closing(Close.POLICY, f"{subscription.topic} may not be read any more")
             except GoneError:

@@ -10,6 +10,7 @@ PluginError with one line. `web_settings`, `ApiError` and `openapi` need no extr
     serving, settings       what the handlers of one start share; what can be set
     exchange, bodies        one request and its answer; reading a body within its limits (`asgi`: the types of both)
     http2, tasks            the ends of streams of HTTP/2; the tasks of requests
+    arriving                what the client of a WebSocket may not send
     pieces                  answers over HTTP/2 that a client has to take in time
     errors, negotiation     errors as JSON; media types
     cors                    which pages of other origins may call

@@ -5,18 +5,21 @@ waits without end for a peer that does not take its answer, even when the server
 when it ends at a stop, `Broker.serve` decides by `ByteStream.busy`.
 """
 
+from collections.abc import Awaitable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from math import inf
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol.h2 import H2Protocol, StreamBuffer
+from hypercorn.protocol.h11 import H11WSConnection
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper, ConnectionState
 
 from leafcuttr_sdk.web.asgi import Scope
-from leafcuttr_sdk.web.http2 import Protocols
+from leafcuttr_sdk.web.http2 import Http2, Protocols
 from leafcuttr_sdk.web.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -25,6 +28,12 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.serving import ByteStream
 
 _MAX_RECEIVE: Final = 64 * 1024
+T = TypeVar("T")
+
+_OF_FRAMES: Final = 4096
+"""Bytes that are taken at a time where a client sends frames, of which there may be one in every nine bytes or fewer:
+others have their turn behind some hundred of them."""
+_FAREWELL_S: Final = 0.5
 PIECE: Final = 64 * 1024
 """Bytes of an answer that a client has to take within `send_s`; then it has as long for the next ones."""
 
@@ -53,6 +62,8 @@ class Connection:
         self._broken: trio.BrokenResourceError | None = None
         self._held: list[bytes] | None = None
         self._sending = trio.CancelScope()
+        self._until = inf
+        """When the client must have taken all that is sent."""
         self.tls: ssl.SSLObject | None = stream.tls
         """For the certificate of the client; None where there is no TLS."""
 
@@ -71,6 +82,50 @@ class Connection:
         """Close it now, whatever it is at."""
         self._scope.cancel()
         self._sending.cancel()
+
+    async def end(self, scope: Scope) -> None:
+        """End the answer to the request of this scope where it is: over HTTP/2 its stream, and no other."""
+        protocol = self._protocol.protocol
+        if isinstance(protocol, Http2):
+            await protocol.end_stream_of(scope)
+        else:
+            self.cut()
+
+    async def hurried(self, work: Awaitable[T]) -> T:
+        """Do some work. Once that is cancelled, the client has half a second to take what is being sent, and what is
+        sent behind that. One that takes nothing would hold it for `send_s`, as a send that has begun goes on.
+
+        For what goes on for long, and ends with a log-in or a right. Over HTTP/2 sends do not wait for one client.
+        """
+        failure: Exception | None = None
+        cancelled = True
+        found: list[T] = []
+
+        async def watch() -> None:
+            try:
+                await trio.sleep_forever()
+            finally:
+                if cancelled:
+                    self.hurry()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch)
+            try:
+                found.append(await work)
+                cancelled = False
+            except Exception as error:
+                # Beside the task here it would come out in a group.
+                failure, cancelled = error, False
+            nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        return found[0]
+
+    def hurry(self) -> None:
+        """The client has half a second for what is sent, up to the end of this answer."""
+        if not isinstance(self._protocol.protocol, H2Protocol):
+            self._until = trio.current_time() + _FAREWELL_S
+            self._sending.deadline = min(self._sending.deadline, self._until)
 
     def hold(self) -> None:
         """Keep back what is sent until `release`, so that the head and the body of an answer leave together."""
@@ -122,12 +177,23 @@ class Connection:
                 break
             if not data:
                 break
-            await self._protocol.handle(RawData(bytes(data)))
+            await self._take(bytes(data))
             inner = self._protocol.protocol
             if self._stream.busy and isinstance(inner, H2Protocol) and inner.idle:
                 # The preface of HTTP/2 is taken for a request, so Hypercorn does not say that none is under way.
                 self._stream.busy = False
         await self._protocol.handle(Closed())
+
+    async def _take(self, data: bytes) -> None:
+        at = 0
+        while at < len(data):
+            inner = self._protocol.protocol
+            frames = isinstance(inner, H2Protocol) or isinstance(inner.connection, H11WSConnection)
+            size = _OF_FRAMES if frames else _MAX_RECEIVE
+            if at:
+                await trio.lowlevel.checkpoint()
+            await self._protocol.handle(RawData(data[at : at + size]))
+            at += size
 
     async def _send(self, event: Event) -> None:
         if isinstance(event, RawData):
@@ -139,6 +205,8 @@ class Connection:
                 await self._send_all(event.data)
         elif isinstance(event, Updated):
             self._stream.busy = not event.idle
+            if event.idle:
+                self._until = inf
         elif isinstance(event, Closed):
             with trio.CancelScope(shield=True):
                 await self.release()
@@ -153,7 +221,7 @@ class Connection:
                 with self._sending:
                     try:
                         for start in range(0, len(data), PIECE):
-                            self._sending.deadline = trio.current_time() + self.send_s
+                            self._sending.deadline = min(trio.current_time() + self.send_s, self._until)
                             await self._stream.send_all(data[start : start + PIECE])
                     except trio.ClosedResourceError:
                         self._scope.cancel()

@@ -9,7 +9,7 @@ from typing import Final
 import trio
 
 from leafcuttr_sdk.web.asgi import RawHeaders
-from leafcuttr_sdk.web.connection import PIECE
+from leafcuttr_sdk.web.connection import PIECE, Connection
 from leafcuttr_sdk.web.exchange import Exchange
 
 EVENTS: Final = "text/event-stream"
@@ -63,12 +63,17 @@ async def event_stream(
     exchange.endpoint = "stream"
     await exchange.send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
     events = EventStream(exchange)
-    left = False
+    connection: Connection = exchange.scope["state"]["connection"]
+    left = ended = False
 
     async def watch() -> None:
         nonlocal left
-        while (await exchange.receive())["type"] != "http.disconnect":
-            pass
+        try:
+            while (await exchange.receive())["type"] != "http.disconnect":
+                pass
+        finally:
+            if not ended:  # but for the log-in, or the service, or the client
+                connection.hurry()
         left = True
         inner.cancel()
 
@@ -96,6 +101,7 @@ async def event_stream(
             except Exception as error:
                 # Beside the tasks here it would come out in a group.
                 failure = error
+        ended = True
         nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure

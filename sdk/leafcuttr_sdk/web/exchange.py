@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from math import ceil
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import parse_qs
@@ -62,17 +61,8 @@ class Exchange:
     async def begin(self) -> None:
         """Before the request is handled: a client above its quota waits. Raises ApiError 429 where it would for too
         long."""
-        self._quota = self.serving.quota
-        if self._quota is None:
-            return
-        wait_s = self._quota.wait_s()
-        if wait_s > self.serving.limits.request_s:
-            raise ApiError(
-                429, f"The quota is used up for {wait_s:.0f} s.", (("retry-after", str(ceil(wait_s))),)
-            )
-        if wait_s > 0:
-            await trio.sleep(wait_s)
-        if self._quota.is_of_time:
+        self._quota = await self.serving.admitted()
+        if self._quota is not None and self._quota.is_of_time:
             self._stopwatch = Stopwatch()
 
     async def handle(self, handler: "Callable[[Exchange], Awaitable[None]]") -> None:

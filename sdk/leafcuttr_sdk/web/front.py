@@ -12,6 +12,7 @@ from leafcuttr_sdk.errors import BrokerError
 from leafcuttr_sdk.web.asgi import Receive, Scope, Send
 from leafcuttr_sdk.web.bodies import Gone
 from leafcuttr_sdk.web.clients import Clients
+from leafcuttr_sdk.web.connection import Connection
 from leafcuttr_sdk.web.cors import Cors, CorsHeaders
 from leafcuttr_sdk.web.errors import ApiError, of_broker
 from leafcuttr_sdk.web.exchange import Exchange
@@ -117,26 +118,29 @@ class Front:
         if time.cancelled_caught:
             if not exchange.status:
                 raise clients.refusal("The credentials have expired.")
-            # What has begun cannot become an error: the connection ends.
-            exchange.scope["state"]["connection"].cut()
+            # What has begun cannot become an error.
+            await _end(exchange.scope)
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         serve = self._application.websocket
         peer.set(scope["client"])
         client = Authenticated(ANONYMOUS)
+        connection: Connection = scope["state"]["connection"]
         try:
             if self._clients is not None:
                 client = await self._clients.identify(scope)
             if serve is None:
                 raise ApiError(404, f"There is no WebSocket at {scope['path']}.")
+            with self._serving.while_logged_in(client) as time:
+                await self._serving.admitted()
         except ApiError as error:
             await receive()
             await refuse_websocket(send, error)
             return
         with self._serving.while_logged_in(client) as time:
-            await serve(scope, receive, send)
+            await connection.hurried(serve(scope, receive, send))
         if time.cancelled_caught:
-            scope["state"]["connection"].cut()
+            await _end(scope)
 
     def _cors_answered(self, exchange: Exchange) -> bool:
         """Whether that was a preflight, which needs no more than its headers."""
@@ -169,6 +173,12 @@ class Front:
             took * 1e3,
             exchange.principal,
         )
+
+
+async def _end(scope: Scope) -> None:
+    """The answer to this request goes no further."""
+    connection: Connection = scope["state"]["connection"]
+    await connection.end(scope)
 
 
 def _make_relative(scope: Scope) -> None:

@@ -1,17 +1,23 @@
-"""HTTP/2 as hypercorn has it, with the ends of streams that it leaves out (RFC 9113, 8.1).
+"""HTTP/2 as hypercorn has it, with the ends of streams that it leaves out (RFC 9113, 8.1), and within limits.
 
 A service may answer before it has the whole request, as with 413; and a handler may fail after its answer has begun.
 Hypercorn ends a connection with KeyError where a client goes on sending the first, and leaves the client of the second
 waiting for the rest. Here that one stream is reset, and the others of the connection go on.
+
+Clients may send what hypercorn fails at, or takes without end: requests that are reset at once, whose handlers go on
+(CVE-2023-44487); frames that are longer than allowed, of which h2 keeps all before it refuses them; paths that are no
+text; trees of priorities, which RFC 9113, 5.3.2 lets a server ignore.
 """
 
 from contextlib import suppress
 from functools import partial
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from h2.errors import ErrorCodes
+from h2.events import Event as H2Event
+from h2.events import PriorityUpdated, RequestReceived
 from h2.exceptions import ProtocolError
-from hypercorn.events import Event, RawData
+from hypercorn.events import Closed, Event, RawData
 from hypercorn.protocol import ProtocolWrapper
 from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.events import StreamClosed
@@ -19,6 +25,14 @@ from hypercorn.protocol.h2 import H2Protocol
 from hypercorn.protocol.h11 import H2CProtocolRequiredError, H2ProtocolAssumedError
 from hypercorn.protocol.http_stream import HTTPStream
 from hypercorn.protocol.ws_stream import WSStream
+
+from leafcuttr_sdk.web.asgi import Scope
+from leafcuttr_sdk.web.tasks import Tasks
+
+MOST_UNDER_WAY: Final = 200
+"""Requests of one connection whose handlers are under way: twice the streams that it may have (hypercorn's 100), as
+handlers go on when their streams are reset."""
+_FRAME_HEAD: Final = 9
 
 
 class _Answered:
@@ -42,6 +56,53 @@ class Http2(H2Protocol):
         super().__init__(*connection)
         self.streams = _Streams()
 
+    async def handle(self, event: Event) -> None:
+        await super().handle(event)
+        # All frames that are whole have been taken, so what is left is the beginning of one.
+        left = len(self.connection.incoming_buffer._data)  # pyright: ignore[reportPrivateUsage]
+        if not self.closed and left > self.connection.max_inbound_frame_size + _FRAME_HEAD:
+            await self._end(ErrorCodes.FRAME_SIZE_ERROR)
+
+    async def end_stream_of(self, scope: Scope) -> None:
+        """Reset the stream of the request of this scope; nothing more of its handler is sent. The others go on."""
+        for number, stream in self.streams.items():
+            if getattr(stream, "scope", None) is scope:
+                stream.closed = True
+                del self.streams[number]
+                await self.stream_buffers[number].close()
+                await self._reset(number, ErrorCodes.CANCEL)
+                await self._window_updated(number)  # so that the task that sends drops the buffer
+                return
+
+    async def _handle_events(self, events: list[H2Event]) -> None:
+        try:
+            await super()._handle_events(events)
+        except ProtocolError:
+            # What hypercorn answers does not fit what the client has sent behind that, as a GOAWAY.
+            await self.send(Closed())
+
+    async def _create_stream(self, request: RequestReceived) -> None:
+        if self.closed:
+            return
+        if not _makes_sense(request):
+            await self._reset(request.stream_id, ErrorCodes.PROTOCOL_ERROR)
+            return
+        under_way = cast("Tasks", self.task_group).under_way
+        if max(under_way, len(self.stream_buffers)) >= MOST_UNDER_WAY:
+            await self._end(ErrorCodes.ENHANCE_YOUR_CALM)
+            return
+        await super()._create_stream(request)
+
+    async def _priority_updated(self, event: PriorityUpdated) -> None:
+        """All streams have the same."""
+
+    async def _end(self, code: ErrorCodes) -> None:
+        """The client gets this as the reason."""
+        with suppress(ProtocolError):
+            self.connection.close_connection(code)
+            await self._flush()
+        await self.send(Closed())
+
     async def _send_data(self, stream_id: int) -> None:
         await super()._send_data(stream_id)
         if stream_id not in self.stream_buffers:
@@ -61,6 +122,16 @@ class Http2(H2Protocol):
         with suppress(ProtocolError):
             self.connection.reset_stream(stream_id, code)
             await self._flush()
+
+
+def _makes_sense(request: RequestReceived) -> bool:
+    """Whether hypercorn can read it. h2 has checked its fields (RFC 9113, 8.3), but lets bytes of any kind through, and
+    CONNECT for other protocols than WebSocket (RFC 8441)."""
+    fields = dict(request.headers or ())
+    path, method = fields.get(b":path", b"\xff"), fields[b":method"]
+    if method.upper() == b"CONNECT" and fields.get(b":protocol") != b"websocket":
+        return False
+    return path.isascii() and method.isascii()
 
 
 class Protocols(ProtocolWrapper):

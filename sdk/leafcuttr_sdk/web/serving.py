@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from math import ceil
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
@@ -12,6 +13,7 @@ from leafcuttr_sdk._stopwatch import ChargingStopwatch
 from leafcuttr_sdk.principals import ANONYMOUS, Principal, current_principal
 from leafcuttr_sdk.trouble import Complaints, exhausted
 from leafcuttr_sdk.web.bodies import BodyMemory
+from leafcuttr_sdk.web.errors import ApiError
 from leafcuttr_sdk.web.settings import WebLimits
 
 if TYPE_CHECKING:
@@ -104,6 +106,20 @@ class Serving:
     def quota(self) -> "ClientQuota | None":
         """What holds for this client; None: no quota does."""
         return self.broker.security.quota(self.principal)
+
+    async def admitted(self) -> "ClientQuota | None":
+        """`quota`, once a client that is above it has waited. Raises ApiError 429 where it would for too long."""
+        quota = self.quota
+        if quota is None:
+            return None
+        wait_s = quota.wait_s()
+        if wait_s > self.limits.request_s:
+            raise ApiError(
+                429, f"The quota is used up for {wait_s:.0f} s.", (("retry-after", str(ceil(wait_s))),)
+            )
+        if wait_s > 0:
+            await trio.sleep(wait_s)
+        return quota
 
     async def sent(self, size: int) -> None:
         """So many bytes of records were sent to this client, by other means than `acting`: wait for as long as its

@@ -6,11 +6,14 @@ from typing import Final
 
 import trio
 from hypercorn.config import Config
+from hypercorn.protocol.ws_stream import WSStream
 from hypercorn.trio.task_group import (
     TaskGroup,
     _handle,  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
 )
 from hypercorn.typing import AppWrapper, ASGIReceiveEvent, ASGISendEvent, Scope
+
+from leafcuttr_sdk.web.arriving import guard
 
 _LAST: Final = frozenset({"http.response.body", "websocket.http.response.body", "websocket.close"})
 """Messages of handlers that end an answer, if no more of it is said to come."""
@@ -23,6 +26,9 @@ class Tasks(TaskGroup):
     connection are seen then.
     """
 
+    under_way = 0
+    """Handlers that have not come to their end."""
+
     async def spawn_app(
         self,
         app: AppWrapper,
@@ -31,13 +37,19 @@ class Tasks(TaskGroup):
         send: Callable[[ASGISendEvent | None], Awaitable[None]],
     ) -> Callable[[ASGIReceiveEvent], Awaitable[None]]:
         arriving, arrived = trio.open_memory_channel[ASGIReceiveEvent](config.max_app_queue_size)
-        answered = False
+        answered = ended = False
         if scope["type"] == "websocket":
+            stream = getattr(send, "__self__", None)
+            assert isinstance(stream, WSStream)
+            guard(stream)
             # For `websockets.without_compression`: ASGI has no option for it.
-            scope["state"]["websocket"] = getattr(send, "__self__", None)
+            scope["state"]["websocket"] = stream
 
         async def answer(message: ASGISendEvent | None) -> None:
-            nonlocal answered
+            nonlocal answered, ended
+            if message is None and not ended:  # which comes twice after a group of exceptions
+                ended = True
+                self.under_way -= 1
             if message is None or (message["type"] in _LAST and not message.get("more_body", False)):
                 answered = True
                 with suppress(trio.WouldBlock):
@@ -52,6 +64,7 @@ class Tasks(TaskGroup):
                 with suppress(trio.WouldBlock):
                     arriving.send_nowait(event)
 
+        self.under_way += 1
         self.spawn(  # pyright: ignore[reportUnknownMemberType]
             _handle,
             app,

@@ -118,17 +118,17 @@ async def test_the_time_behind_the_last_part_of_an_answer_is_of_the_quota_too() 
         is_of_time = True
         charged: ClassVar[list[float]] = []
 
-        def wait_s(self) -> float:
-            return 0.0
-
         def spent(self, seconds: float) -> None:
             self.charged.append(seconds)
+
+    async def admitted() -> Quota:
+        return Quota()
 
     async def handle(exchange: Exchange) -> None:
         await trio.lowlevel.checkpoint()
 
     scope: Any = {"method": "GET", "headers": []}
-    one: Any = SimpleNamespace(quota=Quota(), limits=SimpleNamespace(request_s=1.0))
+    one: Any = SimpleNamespace(admitted=admitted)
     exchange = Exchange(scope, None, None, one)  # type: ignore[arg-type]
     await exchange.begin()
     await exchange.handle(handle)
