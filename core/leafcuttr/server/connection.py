@@ -466,7 +466,7 @@ class Connection:
         awaited = self._awaited
         if (
             sent
-            and awaited is not None
+            and awaited is not None  # mostly it is, and to ask an ABC takes a microsecond
             and isinstance(awaited, DelayedAnswer)
             and not awaited.has_to_be_awaited
         ):

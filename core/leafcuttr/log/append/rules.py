@@ -69,6 +69,18 @@ def jitter_ms(segment_jitter_ms: int, segment_ms: int) -> int:
     return random.randrange(most) if most > 0 else 0
 
 
+class _Traits(NamedTuple):
+    """See `Origin`."""
+
+    deferrable: bool = False
+    chained: bool = False
+    whole: bool = False
+    keyed: bool = False
+    any_size: bool = False
+    unsequenced: bool = False
+    transaction_version: int = 0
+
+
 class Origin(Enum):
     """The maker of a batch that is to be staged.
 
@@ -83,24 +95,26 @@ class Origin(Enum):
     other origin writes control batches.
     """
 
-    CLIENT = (True, True, False, False, False, False, 0)
+    CLIENT = _Traits(deferrable=True, chained=True)
     """A Produce request, or a plugin that hands over a batch as bytes."""
 
-    ENCODER = (True, True, True, False, False, False, 0)
+    ENCODER = _Traits(deferrable=True, chained=True, whole=True)
     """This broker, of the records that a plugin hands over."""
 
-    COORDINATOR = (False, False, True, True, False, True, 0)
+    COORDINATOR = _Traits(whole=True, keyed=True, unsequenced=True)
     """A coordinator that keeps its state in an internal topic; in a producer's name where offsets are committed in a
     transaction."""
 
-    DEAD_LETTERS = (True, False, True, False, True, False, 0)
+    DEAD_LETTERS = _Traits(deferrable=True, whole=True, any_size=True)
     """Records that a filter has taken out of a batch. What the broker adds to a record may make it larger than its
     topic allows."""
 
-    MARKER = (False, False, True, True, True, True, 1)
+    MARKER = _Traits(whole=True, keyed=True, any_size=True, unsequenced=True, transaction_version=1)
     """The end of a transaction."""
 
-    MARKER_OF_NEXT_EPOCH = (False, False, True, True, True, True, 2)
+    MARKER_OF_NEXT_EPOCH = _Traits(
+        whole=True, keyed=True, any_size=True, unsequenced=True, transaction_version=2
+    )
     """The end of a transaction of version 2."""
 
     def __init__(

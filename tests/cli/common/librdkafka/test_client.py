@@ -114,6 +114,14 @@ def test_a_listener_with_log_in_is_not_one_that_does_not_answer(tmp_path: Path) 
     )
 
 
+def test_an_address_that_only_librdkafka_understands_is_none_that_answers() -> None:
+    pytest.importorskip("confluent_kafka")
+    from confluent_kafka.admin import AdminClient
+
+    with pytest.raises(Failure, match=r"^no broker answers at 127\.0\.0\.1:99999$"):
+        topics(client(AdminClient, client_settings("127.0.0.1:99999")), "", 0.5)
+
+
 def test_the_address_of_the_properties_is_the_one_that_does_not_answer() -> None:
     pytest.importorskip("confluent_kafka")
     from confluent_kafka.admin import AdminClient

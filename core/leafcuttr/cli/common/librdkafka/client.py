@@ -101,10 +101,14 @@ def _ask_plainly(address: str) -> None:
     """librdkafka does not tell a broker that ends a plaintext connection from one that is not there; our own client
     does. Raises Failure with what that meets."""
     from leafcuttr.cli.common.wire_client.connection import BrokerConnection
+    from leafcuttr.client.errors import ClientSettingError
     from leafcuttr.client.properties import addresses
     from leafcuttr.wire.messages.metadata import MetadataRequest
 
-    first = addresses("bootstrap.servers", address)[0]
+    try:
+        first = addresses("bootstrap.servers", address)[0]
+    except ClientSettingError:  # librdkafka takes more forms of an address
+        return
     with BrokerConnection(first.host, first.port, _PLAIN_S) as connection:
         connection.send(MetadataRequest(topics=[]))
 
