@@ -14,10 +14,10 @@ runs in the broker.
     `service`    pipelines that a broker runs, each in a process of its own
 
 The top-level module `pyspark_leafcuttr` is where Spark finds the data source by itself. Programs in Python take the
-classes of pipelines from here, which are imported when they are used first:
+classes of pipelines, and what reads their files, from here; they are imported when they are used first:
 
-    from leafcuttr_spark import Pipeline
-    pipeline = Pipeline.load("orders.yaml")
+    from leafcuttr_spark import load_pipeline
+    pipeline = load_pipeline("orders.yaml").pipeline
 """
 
 from collections.abc import Iterable
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import click
 
     import leafcuttr_sdk as sdk
+    from leafcuttr_spark.pipelines.checking.whole import load_pipeline
     from leafcuttr_spark.pipelines.model import (
         DeadLetters,
         Decoding,
@@ -115,9 +116,11 @@ __all__ = [
     "Trigger",
     "TumblingWindow",
     "Union",
+    "load_pipeline",
 ]
 
 _PLACES: Final = {
+    "pipelines.checking.whole": "load_pipeline",
     "pipelines.model": (
         "DeadLetters Decoding Encoding FileOrigin FileTarget Pipeline PythonTarget SessionSettings Sink "
         "Source Start Step Table TopicOrigin TopicTarget Trigger"

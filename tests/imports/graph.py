@@ -1,6 +1,7 @@
-"""Every import of our packages, read from their source: also those of functions and of TYPE_CHECKING."""
+"""Every import of our packages, read from their source: also those of functions, of TYPE_CHECKING, and by name."""
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -46,6 +47,12 @@ def _imports_in(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
                 waiting += inner
 
 
+@cache
+def by_name(path: Path) -> tuple[str, ...]:
+    """Modules that a file imports by `import_module` and a name that stands there."""
+    return tuple(re.findall(r"import_module\(\s*[\"']([\w.]+)[\"']", path.read_text()))
+
+
 def graph(sources: Mapping[str, Path]) -> Graph:
     """Which of these modules each of them imports."""
     return {name: set(imported(name, path, sources)) - {name} for name, path in sources.items()}
@@ -55,6 +62,7 @@ def imported(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[str]:
     """The modules among `known` that the statements of one name. `from package import module` is an import of the
     module; from a package that has the name itself it is one of the package."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    yield from (each for each in by_name(path) if each in known)
     for node in statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)

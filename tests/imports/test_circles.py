@@ -1,4 +1,4 @@
-"""No two modules of ours import each other, not by way of others either, nor lazily, nor for their types alone."""
+"""No two modules of ours import each other: not by way of others, lazily, by name or for their types alone either."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -64,6 +64,8 @@ def test_no_folder_of_the_log_is_large() -> None:
         "from .b import thing",
         "def f():\n    from leafcuttr.b import thing",
         "if TYPE_CHECKING:\n    from leafcuttr.b import thing",
+        "def f():\n    import_module('leafcuttr.b')",
+        'def f():\n    return importlib.import_module(\n        "leafcuttr.b"\n    ).thing',
     ],
 )
 def test_every_kind_of_import_counts(tmp_path: Path, statement: str) -> None:

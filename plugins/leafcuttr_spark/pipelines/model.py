@@ -16,7 +16,6 @@ What columns a source of topics has, in this order:
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -343,15 +342,6 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(_linked(self.sources, self.steps)))
-
-    @staticmethod
-    def load(path: str | Path, variables: Mapping[str, str] | None = None) -> "Pipeline":
-        """The pipeline of a file, checked. `variables` win over those of the file. Raises PipelineFaultsError with all
-        that is wrong."""
-        # By its name: what reads files makes these objects, and so imports this module.
-        checking = import_module("leafcuttr_spark.pipelines.checking.whole")
-        pipeline: Pipeline = checking.load_pipeline(path, variables)[0]
-        return pipeline
 
     @property
     def folder(self) -> Path:

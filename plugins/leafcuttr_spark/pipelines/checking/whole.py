@@ -54,7 +54,8 @@ def load_pipeline(
     needs_secrets: bool = True,
     sources: SourceColumns | None = None,
 ) -> Loaded:
-    """Reads and checks. `sources` is that of `check_columns`. Raises PipelineFaultsError with all that is wrong."""
+    """Read a file, and check what it says. `variables` win over those of the file; `sources` is that of
+    `check_columns`. Raises PipelineFaultsError with all that is wrong."""
     pipeline, notes = read_pipeline(path, variables, needs_secrets=needs_secrets)
     found, frames = check_all(pipeline, sources)
     if faults := [fault for fault in found if not fault.note]:
