@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.broker import Broker
 
 _PIECE: Final = 64 * 1024
+_OF_FRAMES: Final = 4096
+"""Bytes that are read at a time where frames are not counted, of which there may be many."""
 _FAREWELL_S: Final = 1.0
 _NORMAL: Final = (1000, 1001, 1005)
 """Codes with which a client ends a connection as it should (RFC 6455, 7.4.1)."""
@@ -164,9 +166,15 @@ class _Carrier(HalfCloseableStream):
             await trio.lowlevel.checkpoint()
         await self.wanted.wait()
         while True:
+            if self._pieces is not None and self._pieces.more:
+                cut = self._cut(b"")
+                if cut:
+                    return cut
+                await trio.lowlevel.checkpoint()
+                continue
             data: bytes | bytearray = b""
             try:
-                data = await self._stream.receive_some(_PIECE)
+                data = await self._stream.receive_some(_OF_FRAMES if self._pieces is None else _PIECE)
             finally:
                 if not data:
                     self.gone.set()

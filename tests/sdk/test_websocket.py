@@ -15,10 +15,11 @@ from trio_websocket import (
 )
 
 from leafcuttr_sdk import ByteStream, Peer, PluginError
-from leafcuttr_sdk.websocket import websocket_handler
+from leafcuttr_sdk.websocket import _Carrier, websocket_handler
 from plugins.serving.conftest import PREFIX, Served, Start, becomes, echo, reset, start
 
 __all__ = ["start"]  # the fixture
+PONG = b"\x8a\x80\0\0\0\0"
 
 
 def open_at(served: Served, path: str = "/", *subprotocols: str):  # type: ignore[no-untyped-def]
@@ -69,6 +70,39 @@ async def test_a_part_of_a_message(start: Start) -> None:
         await client.send_message(b"f")
     await becomes(lambda: not served.server.connections, "its end")
     assert got == [b"ab", b"cd", b"e", b"f"]
+
+
+@pytest.mark.parametrize("most", [None, 1000])
+async def test_others_have_their_turn_between_many_small_frames(
+    start: Start, monkeypatch: pytest.MonkeyPatch, most: int | None
+) -> None:
+    """A client can put ten thousand of them into what is read at once."""
+    turns = 0
+    at: list[int] = []
+    receive = _Carrier.receive_some
+
+    async def noted(self: _Carrier, max_bytes: int | None = None) -> bytes | bytearray:
+        data = await receive(self, max_bytes)
+        at.append(turns)
+        assert data.count(PONG) <= 700
+        return data
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(_Carrier, "receive_some", noted)
+    served = start(websocket_handler(echo, max_message_bytes=most))
+    async with open_at(served) as client, trio.open_nursery() as nursery:
+        nursery.start_soon(other)
+        empty = b"\2\x80\0\0\0\0" + b"\0\x80\0\0\0\0" * 3000 + b"\x80\x80\0\0\0\0"
+        await client._stream.send_all(PONG * 3000 + empty)
+        await client.send_message(b"at last")
+        assert await received(client, 7) == b"at last"
+        nursery.cancel_scope.cancel()
+    assert len(at) > 5 and len(set(at)) == len(at)
 
 
 async def test_the_end_of_a_handler_closes_it_properly(start: Start) -> None:

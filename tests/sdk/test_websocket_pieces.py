@@ -31,6 +31,14 @@ def frame(kind: int, payload: bytes = b"", *, final: bool = True, form: int = 0)
     return head + MASK + bytes(byte ^ MASK[at & 3] for at, byte in enumerate(payload))
 
 
+def all_of(pieces: Pieces, data: bytes) -> bytes:
+    """What comes of these bytes, with as many calls as that takes."""
+    found = pieces.feed(data)
+    while pieces.more:
+        found += pieces.feed(b"")
+    return found
+
+
 class Read:
     """What a server reads: the bytes of messages, the payloads of pings, and what it refuses."""
 
@@ -47,7 +55,7 @@ class Read:
         if self.refused:
             return self
         if self._pieces is not None:
-            data = self._pieces.feed(data)
+            data = all_of(self._pieces, data)
         try:
             if data:
                 self._connection.receive_data(data)
@@ -120,9 +128,19 @@ def test_a_part_of_a_message_is_a_whole_message() -> None:
 def test_empty_frames_are_left_out() -> None:
     pieces = Pieces()
     assert pieces.feed(frame(BINARY, final=False)) == b""
-    assert pieces.feed(frame(CONTINUATION, final=False) * 1000) == b""
+    assert all_of(pieces, frame(CONTINUATION, final=False) * 1000) == b""
     assert pieces.feed(frame(CONTINUATION, b"x")) == frame(BINARY, b"x")
     assert pieces.feed(frame(BINARY)) == b""
+
+
+def test_many_frames_come_in_turns() -> None:
+    """What is left waits for the next calls, with what comes meanwhile behind it."""
+    pieces, ping = Pieces(), frame(PING, b"a")
+    assert pieces.feed(ping * 100) == ping * 100 and not pieces.more
+    assert pieces.feed(ping * 250 + ping[:3]) == ping * 100 and pieces.more
+    assert pieces.feed(ping[3:] + ping[:2]) == ping * 100 and pieces.more
+    assert pieces.feed(b"") == ping * 51 and not pieces.more
+    assert pieces.feed(ping[2:]) == ping and not pieces.more
 
 
 @pytest.mark.parametrize("form", [0, 126, 127])
