@@ -21,7 +21,7 @@ from support.token_issuer import Issuer
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 SHA256 = ScramMechanism.SCRAM_SHA_256
-PATHS = ("/metrics", "/", "/nowhere", "/metrics/")
+PATHS = ("/metrics", "/", "/nowhere", "/metrics/", "/health%2Flive", "/health/nowhere", "//health")
 HEALTH = ("/health", "/health/live", "/health/ready", "/health/")
 
 

@@ -3,6 +3,7 @@ changes something. Health is open: it is what the machine's own watchers read.
 """
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from leafcuttr.handlers.access import ALTER_CLUSTER, DESCRIBE_CLUSTER, client_may
@@ -18,7 +19,8 @@ from leafcuttr_sdk.web.clients import CHALLENGES, credentials_of
 
 _NAME: Final = "metrics"
 """Of the listener, and in the audit log."""
-_OPEN: Final = frozenset({"/health", "/health/live", "/health/ready"})
+_OPEN: Final = frozenset({("health",), ("health", "live"), ("health", "ready")})
+"""The parts of paths, as `health%2Flive` is another one."""
 
 
 class AdminAccess:
@@ -34,11 +36,17 @@ class AdminAccess:
         self._protocol = broker.admin.protocol if broker.admin is not None else "PLAINTEXT"
 
     async def refusal(
-        self, request: Request, authorizations: int, host: str, certificate: PeerCertificate | None = None
+        self,
+        request: Request,
+        parts: Sequence[str],
+        authorizations: int,
+        host: str,
+        certificate: PeerCertificate | None = None,
     ) -> Response | None:
-        """The answer to a client that may not do this; None: it may. It has sent so many headers Authorization, and in
-        its handshake, if there was one, this `certificate`."""
-        if request.path.rstrip("/") in _OPEN:
+        """The answer to a client that may not do this; None: it may. `parts` are those of the path; it has sent so many
+        headers Authorization, and in its handshake, if there was one, this `certificate`."""
+        last = max((at for at, part in enumerate(parts) if part), default=0)
+        if tuple(parts[: last + 1]) in _OPEN:  # a slash at the end changes nothing
             return None
         found = await self._principal(request, authorizations, host, certificate)
         if isinstance(found, Response):

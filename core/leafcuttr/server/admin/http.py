@@ -153,7 +153,7 @@ class HttpConnection:
             if self._access is not None:
                 count = sum(name == b"authorization" for name, _ in event.headers)
                 host = self._host() or "unknown"
-                refused = await self._access.refusal(request, count, host, self._certificate)
+                refused = await self._access.refusal(request, target.parts, count, host, self._certificate)
                 if refused is not None:
                     return refused
             is_local = "origin" not in headers and self._is_from_here()
