@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import subprocess
-import urllib.error
-import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from leafcuttr.wire.messages.list_groups import ListGroupsRequest
 from support import jars
 from support.broker_process import Restarting
+from support.connect_worker import (
+    SECONDS,
+    STORES,
+    Worker,
+    add,
+    connector_file,
+    distributed,
+    numbered,
+    sink,
+    source,
+    written,
+)
 from support.librdkafka import PATIENCE_S, admin, create, read, watermarks
-from support.waiting import free_port, until
+from support.waiting import until
 from support.wire_client import WireClient
 
 pytestmark = [
@@ -27,88 +34,7 @@ pytestmark = [
     pytest.mark.timeout(900),
 ]
 both = pytest.mark.parametrize("version", ["4.3.1", "3.9.1"])
-SECONDS = 180.0
 TOPIC = "connected"
-STORES = ("configs", "offsets", "status")
-WORKER = """bootstrap.servers={address}
-listeners=http://127.0.0.1:{port}
-key.converter=org.apache.kafka.connect.storage.StringConverter
-value.converter=org.apache.kafka.connect.storage.StringConverter
-offset.flush.interval.ms=500
-plugin.discovery=only_scan
-"""
-STANDALONE = "offset.storage.file.filename={folder}/source.offsets\n"
-DISTRIBUTED = """group.id=workers
-config.storage.topic=connect-configs
-config.storage.replication.factor=1
-offset.storage.topic=connect-offsets
-offset.storage.replication.factor=1
-offset.storage.partitions=5
-status.storage.topic=connect-status
-status.storage.replication.factor=1
-status.storage.partitions=3
-session.timeout.ms=6000
-heartbeat.interval.ms=1000
-scheduled.rebalance.max.delay.ms=1000
-exactly.once.source.support=enabled
-consumer.isolation.level=read_committed
-"""
-
-
-class Worker:
-    """A Connect process. It is started again with the same settings by another of the same name."""
-
-    def __init__(self, folder: Path, version: str, address: str, name: str, mode: str, *files: Path) -> None:
-        self._out = folder / f"{name}.out"
-        self._port = free_port()
-        self.where = f"127.0.0.1:{self._port}"
-        settings = folder / f"{name}.properties"
-        more = STANDALONE if mode == "Standalone" else DISTRIBUTED
-        settings.write_text(WORKER.format(address=address, port=self._port) + more.format(folder=folder))
-        home = jars.connect(version)
-        java = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        logging = [f"-Dlog4j2.configurationFile={home}/log4j2.yaml"]
-        main = f"org.apache.kafka.connect.cli.Connect{mode}"
-        with self._out.open("ab") as out:
-            self.process = subprocess.Popen(
-                [*java, *logging, "-cp", f"{home}/libs/*", main, str(settings), *map(str, files)],
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                cwd=folder,
-            )
-
-    def alive(self) -> bool:
-        assert self.process.poll() is None, self._out.read_text()[-3000:]
-        return True
-
-    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
-        self.alive()
-        self.process.send_signal(how)
-        self.process.wait(SECONDS)
-
-    def ask(self, path: str, body: Any = None, *, method: str | None = None) -> Any:
-        """What its REST interface answers; None while it cannot."""
-        self.alive()
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self._port}{path}",
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"},
-            method=method,
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=SECONDS) as answer:
-                content = answer.read()
-                return json.loads(content) if content else {}
-        except urllib.error.HTTPError as error:
-            if error.code in (404, 409, 500, 503):  # unknown yet, or a rebalance is under way
-                return None
-            raise
-        except OSError:
-            return None
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
 
 
 @pytest.fixture
@@ -127,52 +53,20 @@ def broker(tmp_path: Path) -> Iterator[Restarting]:
     one.end()
 
 
-def add(file: Path, lines: Sequence[str]) -> None:
-    with file.open("a") as out:
-        out.writelines(f"{line}\n" for line in lines)
-
-
-def numbered(first: int, end: int) -> list[str]:
-    return [f"line {number}" for number in range(first, end)]
-
-
-def source(folder: Path) -> dict[str, str]:
-    return {
-        "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
-        "tasks.max": "1",
-        "file": str(folder / "in.txt"),
-        "topic": TOPIC,
-    }
-
-
-def sink(folder: Path) -> dict[str, str]:
-    return {
-        "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector",
-        "tasks.max": "2",
-        "file": str(folder / "out.txt"),
-        "topics": TOPIC,
-    }
-
-
-def lines(folder: Path) -> list[str]:
-    file = folder / "out.txt"
-    return file.read_text().splitlines() if file.exists() else []
-
-
 @both
 def test_standalone(broker: Restarting, tmp_path: Path, workers: list[Worker], version: str) -> None:
     """From a file through a topic into a file; after a clean stop each goes on where it was."""
-    files = []
-    for name, settings in (("source", source(tmp_path)), ("sink", sink(tmp_path))):
-        files.append(tmp_path / f"{name}.properties")
-        files[-1].write_text("".join(f"{key}={value}\n" for key, value in {"name": name, **settings}.items()))
+    given = {"source": source(tmp_path, TOPIC), "sink": sink(tmp_path, TOPIC)}
+    files = [connector_file(tmp_path, name, settings) for name, settings in given.items()]
     for end in (500, 1000):
-        add(tmp_path / "in.txt", numbered(end - 500, end))
-        worker = Worker(tmp_path, version, broker.address, "worker", "Standalone", *files)
+        add(tmp_path, numbered(end - 500, end))
+        worker = Worker(
+            tmp_path, version, "worker", "Standalone", {"bootstrap.servers": broker.address}, *files
+        )
         workers.append(worker)
-        until(lambda: worker.alive() and len(lines(tmp_path)) >= end, f"{end} lines", seconds=SECONDS)  # noqa: B023
+        until(lambda: worker.alive() and len(written(tmp_path)) >= end, f"{end} lines", seconds=SECONDS)  # noqa: B023
         worker.stop()
-        assert lines(tmp_path) == numbered(0, end)
+        assert written(tmp_path) == numbered(0, end)
     assert [one.value().decode() for one in read(broker.address, TOPIC, 1000)] == numbered(0, 1000)
     assert watermarks(broker.address, TOPIC) == (0, 1000)
 
@@ -182,14 +76,13 @@ def test_distributed(broker: Restarting, tmp_path: Path, workers: list[Worker], 
     """Two workers share the connectors. One is killed, then the broker, then all of Connect is started anew from its
     topics: the source, exactly once, loses and repeats nothing; the sink, at least once, loses nothing."""
     create(broker.address, TOPIC)
+    settings = {"bootstrap.servers": broker.address, **distributed()}
     for name in ("one", "two"):
-        workers.append(Worker(tmp_path, version, broker.address, name, "Distributed"))
+        workers.append(Worker(tmp_path, version, name, "Distributed", settings))
     one, two = workers
-    for name, settings in (
-        ("source", {**source(tmp_path), "exactly.once.support": "required"}),
-        ("sink", sink(tmp_path)),
-    ):
-        made = {"name": name, "config": settings}
+    exactly = {**source(tmp_path, TOPIC), "exactly.once.support": "required"}
+    for name, config in (("source", exactly), ("sink", sink(tmp_path, TOPIC))):
+        made = {"name": name, "config": config}
         until(lambda: one.ask("/connectors", made), f"the connector {name}", seconds=SECONDS)  # noqa: B023
 
     def running(worker: Worker, tasks: int) -> bool:
@@ -201,9 +94,9 @@ def test_distributed(broker: Restarting, tmp_path: Path, workers: list[Worker], 
         return found == ["RUNNING"] * (2 + tasks)
 
     def pass_through(worker: Worker, first: int, end: int) -> None:
-        add(tmp_path / "in.txt", numbered(first, end))
+        add(tmp_path, numbered(first, end))
         wanted = set(numbered(0, end))
-        until(lambda: worker.alive() and wanted <= set(lines(tmp_path)), f"{end} lines", seconds=SECONDS)
+        until(lambda: worker.alive() and wanted <= set(written(tmp_path)), f"{end} lines", seconds=SECONDS)
         committed = read(broker.address, TOPIC, end, isolation_level="read_committed")
         assert [one.value().decode() for one in committed] == numbered(0, end)
 
@@ -223,14 +116,14 @@ def test_distributed(broker: Restarting, tmp_path: Path, workers: list[Worker], 
     pass_through(one, 1000, 1500)
     assert one.ask("/connectors/sink/pause", method="PUT") == {}
     until(lambda: states(one, "sink") == {"PAUSED"}, "a paused sink", seconds=SECONDS)
-    add(tmp_path / "in.txt", ["while it sleeps"])
+    add(tmp_path, ["while it sleeps"])
     one.stop()
 
-    three = Worker(tmp_path, version, broker.address, "three", "Distributed")
+    three = Worker(tmp_path, version, "three", "Distributed", settings)
     workers.append(three)
     until(lambda: states(three, "sink") == {"PAUSED"}, "what was asked before", seconds=SECONDS)
     assert three.ask("/connectors/sink/resume", method="PUT") == {}
-    until(lambda: "while it sleeps" in lines(tmp_path), "the line of that time", seconds=SECONDS)
+    until(lambda: "while it sleeps" in written(tmp_path), "the line of that time", seconds=SECONDS)
     offsets = until(lambda: three.ask("/connectors/source/offsets"), "the source's offsets", seconds=SECONDS)
     assert offsets["offsets"][0]["offset"]["position"] == (tmp_path / "in.txt").stat().st_size
     for name in ("source", "sink"):

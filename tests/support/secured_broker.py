@@ -41,14 +41,15 @@ _PROTOCOLS: Final = {
 @dataclass(frozen=True)
 class SecuredBroker:
     """`addresses` by listener, which is named as its protocol; `trusted` is the authority's PEM, `own` that of a
-    client: a key and its certificate, `root` that of the administrator. `metrics` is host:port of its metrics;
-    `endpoint` has the issuer's keys, and brings tokens for the user."""
+    client: a key and its certificate, `root` that of the administrator. `metrics` is host:port of its metrics,
+    `log` what it says; `endpoint` has the issuer's keys, and brings tokens for the user."""
 
     addresses: Mapping[str, str]
     certificates: Certificates
     own: str
     root: str
     metrics: str
+    log: Path
     endpoint: Endpoint | None = None
 
     @property
@@ -141,6 +142,7 @@ def secured_broker(folder: Path, *, tokens: bool = False, **settings: str) -> It
             own=ours.issue("client.test").file,
             root=ours.issue("root.test", common_name="root").file,
             metrics=process.about["metrics"],
+            log=folder / "broker" / "broker.log",
             endpoint=endpoint,
         )
         _create_user(broker.administrator)

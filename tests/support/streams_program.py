@@ -28,16 +28,20 @@ class StreamsProgram:
     def start(self) -> None:
         """Start it and wait until it has its partitions."""
         before = self._told().count("RUNNING")
-        more = jars.streams(VERSION) / "libs"
-        command = jars.java(VERSION, str(PROGRAMS / self._source), *self._arguments, more=more)
-        with self._out.open("ab") as out:
-            self._process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+        self.begin()
 
         def running() -> bool:
             self._alive()
             return self._told().count("RUNNING") > before
 
         until(running, "a running Streams application", seconds=SECONDS)
+
+    def begin(self) -> None:
+        """Start it, and do not wait."""
+        more = jars.streams(VERSION) / "libs"
+        command = jars.java(VERSION, str(PROGRAMS / self._source), *self._arguments, more=more)
+        with self._out.open("ab") as out:
+            self._process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
 
     def stop(self, how: signal.Signals) -> int:
         assert self._process is not None
@@ -51,10 +55,13 @@ class StreamsProgram:
             self._process.wait()
 
     def tail(self) -> str:
-        return self._out.read_text()[-3000:]
+        return self.said()[-3000:]
+
+    def said(self) -> str:
+        return self._out.read_text() if self._out.exists() else ""
 
     def _told(self) -> list[str]:
-        return self._out.read_text().splitlines() if self._out.exists() else []
+        return self.said().splitlines()
 
     def _alive(self) -> None:
         assert self._process is not None

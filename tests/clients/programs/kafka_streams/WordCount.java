@@ -1,7 +1,12 @@
-// Counts words exactly once with Kafka Streams: WordCount BOOTSTRAP INPUT OUTPUT APPLICATION STATE_FOLDER
+// Counts words exactly once with Kafka Streams: WordCount BOOTSTRAP INPUT OUTPUT APPLICATION STATE_FOLDER [PROPERTIES]
+//
+// PROPERTIES is a file of more settings, for one of how it logs in.
 //
 // Prints each change of its state on a line of its own; ends in order on SIGTERM.
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Properties;
@@ -18,8 +23,13 @@ import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
 
 public class WordCount {
-    public static void main(String[] given) throws InterruptedException {
+    public static void main(String[] given) throws InterruptedException, IOException {
         var settings = new Properties();
+        if (given.length > 5) {
+            try (var file = Files.newBufferedReader(Path.of(given[5]))) {
+                settings.load(file);
+            }
+        }
         settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, given[0]);
         settings.put(StreamsConfig.APPLICATION_ID_CONFIG, given[3]);
         settings.put(StreamsConfig.STATE_DIR_CONFIG, given[4]);

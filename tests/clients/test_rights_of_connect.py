@@ -1,0 +1,107 @@
+"""Kafka Connect over SASL_SSL has the rights of the page, and no others: what is missing it names, and goes on once it
+is given; each line is there once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from support import jars
+from support.connect_worker import (
+    SECONDS,
+    Worker,
+    add,
+    distributed,
+    numbered,
+    sink,
+    source,
+    written,
+)
+from support.needed_rights import CONNECT, CONNECTORS, Need, Rights, authorized_broker, client
+from support.secured_broker import SecuredBroker
+from support.waiting import until
+
+VERSION = "4.3.1"
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.client("Kafka Connect", version=VERSION),
+    pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing())),
+    pytest.mark.timeout(600),
+]
+LINES = 100
+Fresh = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    with authorized_broker(tmp_path_factory.mktemp("connect")) as broker:
+        yield broker
+
+
+class Pipe:
+    """A source and a sink with a topic between them, and the worker that runs them."""
+
+    def __init__(self, secured: SecuredBroker, folder: Path, app: str) -> None:
+        log_in = client(secured)
+        self._folder = folder
+        self._settings = {
+            **{
+                f"{whose}{name}": value
+                for whose in ("", "admin.", "consumer.", "producer.")
+                for name, value in log_in.items()
+            },
+            **distributed(app, app),
+        }
+        self._connectors = {
+            "source": {**source(folder, f"topic-{app}"), "exactly.once.support": "required"},
+            f"sink-{app}": sink(folder, f"topic-{app}"),
+        }
+        self.worker = self._start()
+
+    def _start(self) -> Worker:
+        return Worker(self._folder, VERSION, "worker", "Distributed", self._settings)
+
+    def said(self) -> str:
+        """By the worker and its tasks; it is given the connectors, as soon as it takes them."""
+        told = self.worker.said + self.worker.refused
+        if self.worker.process.poll() is None:
+            for name, settings in self._connectors.items():
+                status = self.worker.ask(f"/connectors/{name}/status")
+                if status is None:
+                    self.worker.ask("/connectors", {"name": name, "config": settings})
+                else:
+                    told += "".join(each.get("trace", "") for each in status["tasks"])
+        return told
+
+    def passes(self, lines: list[str]) -> bool:
+        """Whether all have arrived; what has failed is started again."""
+        if self.worker.process.poll() is not None:
+            self.worker = self._start()
+        self.said()
+        for name in self._connectors:
+            status = self.worker.ask(f"/connectors/{name}/status")
+            if status and any(each["state"] == "FAILED" for each in (status["connector"], *status["tasks"])):
+                self.worker.ask(f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true", {})
+        return len(written(self._folder)) >= len(lines)
+
+
+@pytest.mark.parametrize("missing", [*CONNECT, *CONNECTORS], ids=str)
+def test_a_right_is_missing(secured: SecuredBroker, fresh: Fresh, tmp_path: Path, missing: Need) -> None:
+    app, rights, lines = fresh("app"), Rights(secured), numbered(0, LINES)
+    rights.give([one for one in (*CONNECT, *CONNECTORS) if one != missing], app)
+    rights.create([f"topic-{app}"])
+    add(tmp_path, lines)
+    pipe = Pipe(secured, tmp_path, app)
+    try:
+        rights.wait_for(missing, app, pipe.said)
+        rights.give([missing], app)
+        if missing in CONNECT:
+            # What a worker lacks it asks for when it starts.
+            pipe.worker.kill()
+        until(lambda: pipe.passes(lines), "all lines", seconds=SECONDS, pause=0.3)
+    finally:
+        pipe.worker.kill()
+    assert written(tmp_path) == lines
+    assert rights.read(f"topic-{app}") == lines

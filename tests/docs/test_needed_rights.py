@@ -1,0 +1,16 @@
+"""The rights that the page of ACLs says programs need are those with which tests run them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.needed_rights import CONNECT, CONNECTORS, STREAMS, Need, table
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "acls.md"
+
+
+@pytest.mark.parametrize("needs", [STREAMS, CONNECT, CONNECTORS], ids=["Streams", "Connect", "connectors"])
+def test_the_page_has_them(needs: tuple[Need, ...]) -> None:
+    assert f"\n\n{table(needs)}\n\n" in PAGE.read_text()
