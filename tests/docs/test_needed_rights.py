@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from support.needed_rights import CONNECT, CONNECTORS, STREAMS, Need, table
+from support.needed_rights import CONNECT, CONNECTOR, CONNECTORS, SPARK, STREAMS, Need, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "acls.md"
 
 
-@pytest.mark.parametrize("needs", [STREAMS, CONNECT, CONNECTORS], ids=["Streams", "Connect", "connectors"])
+ALL = {"Streams": STREAMS, "Connect": CONNECT, "connectors": CONNECTORS, "Spark": SPARK, "its own": CONNECTOR}
+
+
+@pytest.mark.parametrize("needs", list(ALL.values()), ids=list(ALL))
 def test_the_page_has_them(needs: tuple[Need, ...]) -> None:
     assert f"\n\n{table(needs)}\n\n" in PAGE.read_text()

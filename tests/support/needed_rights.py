@@ -122,7 +122,9 @@ class Rights:
         """Until the program has said that it lacks this, or the broker, where the program does not."""
         line = re.compile(missing.says.format(app=app))
         until(
-            lambda: line.search(said()) or line.search(self._log.read_text()),
+            lambda: (
+                line.search(said()) or ("resource" in missing.says and line.search(self._log.read_text()))
+            ),
             f"the line {line.pattern}",
             seconds=SECONDS,
         )
@@ -214,9 +216,7 @@ def _store(kind: str, operation: str) -> Need:
     on = f"`{kind if kind == 'status' else kind.removesuffix('s')}.storage.topic`"
     if (kind, operation) == ("configs", "write"):
         says = denied("WRITE", f"TOPIC:{topic}")
-        return Need(
-            operation, "topic", on, topic, says, "connectors cannot be created: the request fails"
-        )
+        return Need(operation, "topic", on, topic, says, "connectors cannot be created: the request fails")
     return Need(operation, "topic", on, topic, _TOPIC.format(topic), _STOPS)
 
 
@@ -259,16 +259,65 @@ CONNECTORS = (
 )
 _FAILS = "the query fails"
 SPARK = (
-    Need("read", "topic", 'what `format("leafcuttr")` reads', "in-{app}", "in-{app}", _FAILS),
-    Need("write", "topic", "what `TopicSink` writes", "out-{app}", "out-{app}", _FAILS),
-    Need("read", "topic", "exactly once: the same topics", "out-{app}", "out-{app}", _FAILS),
-    Need("write", "transactional id", "exactly once: `kafka.transactional.id`", "{app}", "{app}", _FAILS),
-    Need("read", "group", "exactly once: the group of that name", "{app}", "{app}", _FAILS),
     Need(
-        "read", "group", "`kafka.group.id` of `GroupOffsets`", "lag-{app}", "lag-{app}", "a line in the log"
+        operation="read",
+        resource="topic",
+        on='what `format("leafcuttr")` reads',
+        name="in-{app}",
+        says="TopicAuthorizationFailed: in-{app}",
+        without=_FAILS,
+    ),
+    Need(
+        operation="write",
+        resource="topic",
+        on="what `TopicSink` writes",
+        name="out-{app}",
+        # Which of the two depends on how often Spark tries a task.
+        says="TopicAuthorizationFailed: out-{app}|a task failed and was tried again",
+        without="the query fails; where Spark tries a task again, its log has the reason",
+    ),
+    Need(
+        operation="read",
+        resource="topic",
+        on="exactly once: the same topics",
+        name="out-{app}",
+        says="TopicAuthorizationFailed: committing out-{app}",
+        without=_FAILS,
+    ),
+    Need(
+        operation="write",
+        resource="transactional id",
+        on="exactly once: `kafka.transactional.id`",
+        name="{app}",
+        says="TransactionalIdAuthorizationFailed",
+        without=_FAILS,
+    ),
+    Need(
+        operation="read",
+        resource="group",
+        on="exactly once: the group with the name of the transactional id",
+        name="{app}",
+        says="GroupAuthorizationFailed",
+        without=_FAILS,
+    ),
+    Need(
+        operation="read",
+        resource="group",
+        on="`kafka.group.id` of `GroupOffsets`",
+        name="lag-{app}",
+        says="are not committed to group lag-{app}: group authorization failed",
+        without="the query goes on; the log has a line, and lag is not seen",
     ),
 )
 CONNECTOR = (
-    Need("read", "topic", 'what `format("kafka")` reads', "in-{app}", _TOPIC.format("in-{app}"), _FAILS),
+    Need(
+        operation="read",
+        resource="topic",
+        on='what `format("kafka")` reads',
+        name="in-{app}",
+        says="TopicAuthorizationException",
+        without=_FAILS,
+    ),
     Need("write", "topic", "what it writes", "out-{app}", _TOPIC.format("out-{app}"), _FAILS),
 )
+"""Spark's own."""
