@@ -165,6 +165,7 @@ async def test_the_rest_of_a_frame_that_is_too_long_is_not_waited_for(
         assert await client.reason() == ErrorCodes.FRAME_SIZE_ERROR
 
 
+@pytest.mark.long
 async def test_requests_that_are_reset_at_once(service: tuple[Service, Served]) -> None:
     """Their handlers go on, but there are only so many of them; a client that has few is served."""
     handler, served = service
@@ -190,6 +191,7 @@ async def test_requests_that_are_reset_at_once(service: tuple[Service, Served]) 
         await other.is_answered(1)
 
 
+@pytest.mark.long
 async def test_a_connection_that_its_client_ends_behind_a_request(service: tuple[Service, Served]) -> None:
     """The window that its body has used up cannot be given back any more."""
     async with connected(service[1]) as client:
@@ -201,6 +203,7 @@ async def test_a_connection_that_its_client_ends_behind_a_request(service: tuple
         await client.end()
 
 
+@pytest.mark.long
 async def test_others_have_their_turn_between_many_small_frames(
     service: tuple[Service, Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,7 +63,7 @@ async def delete(proxy: Running, name: str) -> None:
         (WEBSOCKET, "the user"),
         pytest.param(WEBSOCKET, "the right", marks=pytest.mark.long),
         pytest.param("", "the user", marks=pytest.mark.long),
-        ("", "the right"),
+        pytest.param("", "the right", marks=pytest.mark.long),
     ],
     ids=["WebSocket, user", "WebSocket, right", "events, user", "events, right"],
 )

@@ -109,7 +109,7 @@ async def test_one_that_claims_a_giant_message_is_closed(tmp_path: Path, frame: 
         assert handler.heard == ["hi"]
 
 
-@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("at_once", [pytest.param(True, marks=pytest.mark.long), False])
 async def test_what_comes_before_the_answer_of_the_handshake(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, at_once: bool
 ) -> None:
@@ -147,6 +147,7 @@ async def test_what_comes_while_a_handshake_is_refused(
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
+@pytest.mark.long
 async def test_the_same_over_http_2_costs_its_own_stream(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
