@@ -31,6 +31,8 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 LINES = 100
+PATIENCE_S = 10
+"""A worker that lacks a right may answer after minutes only."""
 Fresh = Callable[[str], str]
 
 
@@ -65,15 +67,16 @@ class Pipe:
 
     def said(self) -> str:
         """By the worker and its tasks; it is given the connectors, as soon as it takes them."""
-        told = self.worker.said + self.worker.refused
+        traces = ""
         if self.worker.process.poll() is None:
             for name, settings in self._connectors.items():
                 status = self.worker.ask(f"/connectors/{name}/status")
                 if status is None:
-                    self.worker.ask("/connectors", {"name": name, "config": settings})
+                    self.worker.ask("/connectors", {"name": name, "config": settings}, seconds=PATIENCE_S)
                 else:
-                    told += "".join(each.get("trace", "") for each in status["tasks"])
-        return told
+                    traces += "".join(each.get("trace", "") for each in status["tasks"])
+        # What it says is read last: a request may have waited for long.
+        return self.worker.said + self.worker.refused + traces
 
     def passes(self, lines: list[str]) -> bool:
         """Whether all have arrived; what has failed is started again."""

@@ -91,8 +91,8 @@ class Worker:
         self.process.send_signal(how)
         self.process.wait(SECONDS)
 
-    def ask(self, path: str, body: Any = None, *, method: str | None = None) -> Any:
-        """What its REST interface answers; None while it cannot."""
+    def ask(self, path: str, body: Any = None, *, method: str | None = None, seconds: float = SECONDS) -> Any:
+        """What its REST interface answers; None while it cannot, or if it has not in so many seconds."""
         self.alive()
         request = urllib.request.Request(
             f"http://127.0.0.1:{self._port}{path}",
@@ -101,7 +101,7 @@ class Worker:
             method=method,
         )
         try:
-            with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+            with urllib.request.urlopen(request, timeout=seconds) as answer:
                 content = answer.read()
                 return json.loads(content) if content else {}
         except urllib.error.HTTPError as error:
