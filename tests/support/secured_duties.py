@@ -59,10 +59,14 @@ SILENT = {
     "aiokafka": "it knows of no quotas: the broker does not read what it sends meanwhile",
 }
 """Those that do not say how long they were told to wait; the broker says it instead."""
-ELSEWHERE = dict.fromkeys(
-    ("Spark", "Kafka Connect", "Kafka Streams", "Kafka's TransactionalMessageCopier"),
-    "not tried: it connects by Kafka's Java client, which is",
-)
+ELSEWHERE = {
+    **dict.fromkeys(
+        ("Spark", "Kafka Connect", "Kafka Streams"),
+        "SCRAM-SHA-256 over TLS, with [the rights that it needs](../how-to/acls.md) and without each of them; the "
+        "other ways are those of Kafka's Java client",
+    ),
+    "Kafka's TransactionalMessageCopier": "not tried: it connects by Kafka's Java client, which is",
+}
 """Clients of the page that have no row here."""
 
 

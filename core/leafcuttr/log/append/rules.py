@@ -2,6 +2,7 @@
 ones, and those of the batch's origin."""
 
 import random
+from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -69,7 +70,8 @@ def jitter_ms(segment_jitter_ms: int, segment_ms: int) -> int:
     return random.randrange(most) if most > 0 else 0
 
 
-class _Traits(NamedTuple):
+@dataclass(frozen=True)
+class _Traits:
     """See `Origin`."""
 
     deferrable: bool = False
@@ -117,20 +119,11 @@ class Origin(Enum):
     )
     """The end of a transaction of version 2."""
 
-    def __init__(
-        self,
-        deferrable: bool,
-        chained: bool,
-        whole: bool,
-        keyed: bool,
-        any_size: bool,
-        unsequenced: bool,
-        transaction_version: int,
-    ) -> None:
-        self.deferrable = deferrable
-        self.chained = chained
-        self.whole = whole
-        self.keyed = keyed
-        self.any_size = any_size
-        self.unsequenced = unsequenced
-        self.transaction_version = transaction_version
+    def __init__(self, traits: _Traits) -> None:
+        self.deferrable = traits.deferrable
+        self.chained = traits.chained
+        self.whole = traits.whole
+        self.keyed = traits.keyed
+        self.any_size = traits.any_size
+        self.unsequenced = traits.unsequenced
+        self.transaction_version = traits.transaction_version
