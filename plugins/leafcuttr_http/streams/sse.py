@@ -17,7 +17,7 @@ from leafcuttr_http.streams.events import Chunk
 from leafcuttr_http.streams.query import read
 from leafcuttr_http.streams.reader import GoneError, notice
 from leafcuttr_http.streams.subscription import StoppingError
-from leafcuttr_sdk.web.connection import PIECE, Connection
+from leafcuttr_sdk.web.connection import PIECE, connection_of
 
 if TYPE_CHECKING:
     from leafcuttr_http.streams.streams import Streams
@@ -32,7 +32,7 @@ async def serve(streams: "Streams", exchange: "Exchange", topic: str) -> None:
     """Answer the request. Raises ApiError before the answer has begun."""
     choose(exchange.header(b"accept"), (EVENTS,))
     requested = read(exchange.scope["query_string"], exchange.header(b"last-event-id"))
-    connection: Connection = exchange.scope["state"]["connection"]
+    connection = connection_of(exchange.scope)
     with streams.opened():
         subscription, notices = await subscribe(streams, topic, requested)
         headers = [

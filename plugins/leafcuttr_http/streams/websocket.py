@@ -22,6 +22,7 @@ from leafcuttr_http.streams.query import MOST_CREDITS, read
 from leafcuttr_http.streams.reader import GoneError
 from leafcuttr_http.streams.subscription import StoppingError
 from leafcuttr_sdk.errors import BrokerError
+from leafcuttr_sdk.web.connection import connection_of
 from leafcuttr_sdk.web.websockets import check_origin, refuse_websocket, without_compression
 
 if TYPE_CHECKING:
@@ -99,9 +100,8 @@ async def serve(
             without_compression(scope)
             await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
             try:
-                connection: Connection = scope["state"]["connection"]
                 credits = _Credits(requested.credits)
-                await _run(streams, connection, subscription, notices, credits, receive, send)
+                await _run(streams, connection_of(scope), subscription, notices, credits, receive, send)
             finally:
                 subscription.close()
     except ApiError as error:

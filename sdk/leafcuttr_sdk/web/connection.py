@@ -246,3 +246,9 @@ class Connection:
                         await self._stream.send_eof()
         with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
             await self._stream.aclose()
+
+
+def connection_of(scope: Scope) -> Connection:
+    """The connection that a request came over."""
+    connection: Connection = scope["state"]["connection"]
+    return connection

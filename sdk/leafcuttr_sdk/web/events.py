@@ -9,7 +9,7 @@ from typing import Final
 import trio
 
 from leafcuttr_sdk.web.asgi import RawHeaders
-from leafcuttr_sdk.web.connection import PIECE, Connection
+from leafcuttr_sdk.web.connection import PIECE, connection_of
 from leafcuttr_sdk.web.exchange import Exchange
 
 EVENTS: Final = "text/event-stream"
@@ -63,7 +63,7 @@ async def event_stream(
     exchange.endpoint = "stream"
     await exchange.send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
     events = EventStream(exchange)
-    connection: Connection = exchange.scope["state"]["connection"]
+    connection = connection_of(exchange.scope)
     left = ended = False
 
     async def watch() -> None:

@@ -12,7 +12,7 @@ from leafcuttr_sdk.errors import BrokerError
 from leafcuttr_sdk.web.asgi import Receive, Scope, Send
 from leafcuttr_sdk.web.bodies import Gone
 from leafcuttr_sdk.web.clients import Clients
-from leafcuttr_sdk.web.connection import Connection
+from leafcuttr_sdk.web.connection import connection_of
 from leafcuttr_sdk.web.cors import Cors, CorsHeaders
 from leafcuttr_sdk.web.errors import ApiError, of_broker
 from leafcuttr_sdk.web.exchange import Exchange
@@ -119,13 +119,13 @@ class Front:
             if not exchange.status:
                 raise clients.refusal("The credentials have expired.")
             # What has begun cannot become an error.
-            await _end(exchange.scope)
+            await connection_of(exchange.scope).end(exchange.scope)
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         serve = self._application.websocket
         peer.set(scope["client"])
         client = Authenticated(ANONYMOUS)
-        connection: Connection = scope["state"]["connection"]
+        connection = connection_of(scope)
         try:
             if self._clients is not None:
                 client = await self._clients.identify(scope)
@@ -140,7 +140,7 @@ class Front:
         with self._serving.while_logged_in(client) as time:
             await connection.hurried(serve(scope, receive, send))
         if time.cancelled_caught:
-            await _end(scope)
+            await connection.end(scope)
 
     def _cors_answered(self, exchange: Exchange) -> bool:
         """Whether that was a preflight, which needs no more than its headers."""
@@ -173,12 +173,6 @@ class Front:
             took * 1e3,
             exchange.principal,
         )
-
-
-async def _end(scope: Scope) -> None:
-    """The answer to this request goes no further."""
-    connection: Connection = scope["state"]["connection"]
-    await connection.end(scope)
 
 
 def _make_relative(scope: Scope) -> None:

@@ -9,7 +9,7 @@ import trio
 from hypercorn.protocol.h2 import StreamBuffer
 
 from leafcuttr_sdk.web.asgi import Message, Scope, Send
-from leafcuttr_sdk.web.connection import PIECE, Connection
+from leafcuttr_sdk.web.connection import PIECE, connection_of
 
 
 def in_pieces(scope: Scope, send: Send) -> Send:
@@ -17,7 +17,7 @@ def in_pieces(scope: Scope, send: Send) -> Send:
     client that has not taken a piece in time."""
     if scope["http_version"][0] == "1":
         return send
-    connection: Connection = scope["state"]["connection"]
+    connection = connection_of(scope)
     buffer: StreamBuffer | None = None
 
     async def send_piece(message: Message) -> None:

@@ -132,9 +132,8 @@ def _of_super_users(site: Site, clients: _Clients, supers: Sequence[str]) -> Ite
 def _of_acls(clients: _Clients, acls: Sequence[Acl]) -> Iterator[DoctorFinding]:
     nobody = sorted({acl.principal for acl in acls} - clients.known - {EVERYBODY, _ANONYMOUS})
     if nobody and not clients.others:
-        more = f" and {len(nobody) - 3} others" if len(nobody) > 3 else ""
         yield warning(
-            f"there are ACLs of {', '.join(nobody[:3])}{more}, which cannot log in",
+            f"there are ACLs of {_first_of(nobody)}, which cannot log in",
             "A name may be mistyped; and one who gets this name later has these rights.",
             f"leafcuttr acls remove --principal {nobody[0]}",
             _ADD,
@@ -146,13 +145,17 @@ def _of_no_host(acls: Sequence[Acl]) -> Iterator[DoctorFinding]:
 
     hosts = sorted({acl.host for acl in acls if not is_of_clients(acl.host)})
     if hosts:
-        more = f" and {len(hosts) - 3} others" if len(hosts) > 3 else ""
         yield warning(
-            f"there are ACLs for the hosts {', '.join(map(repr, hosts[:3]))}{more}, which no client comes from",
+            f"there are ACLs for the hosts {_first_of([*map(repr, hosts)])}, which no client comes from",
             "The host of an ACL is one IP address, or *. Such an ACL allows nothing, and denies nothing.",
             f"leafcuttr acls remove --host {quote(hosts[0])}",
             "the same ACL with --host and an address: leafcuttr acls add",
         )
+
+
+def _first_of(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} others" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 def _can_be_changed(acls: Iterable[Acl]) -> bool:
