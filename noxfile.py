@@ -256,7 +256,8 @@ def settings_marks(session: nox.Session) -> None:
 def crash(session: nox.Session) -> None:
     """Many kills, at random moments and at every named point."""
     install(session, "test")
-    session.run("pytest", "tests/crash", "--ignore=tests/crash/sabotage", "--long", *session.posargs)
+    words = ("--processes", "2", "--ignore=tests/crash/sabotage", "--long")
+    session.run("pytest", "tests/crash", *words, *session.posargs)
 
 
 @nox.session

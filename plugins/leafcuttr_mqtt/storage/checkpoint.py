@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from leafcuttr_mqtt.storage.formats import Event, Positions, pack_event, pack_pair
 from leafcuttr_mqtt.storage.moving import Move, Moved, note_again, read_front
+from leafcuttr_mqtt.storage.sequences import Sequences
 from leafcuttr_mqtt.storage.state import RecoveredSession, StoredSession, parts_of, record_number
 from leafcuttr_mqtt.storage.topics import QUEUE
 from leafcuttr_mqtt.storage.turn import Turn
@@ -90,7 +91,7 @@ class Checkpoints:
                 sequences = session.queue.sequences()
                 stored.first = sequences[0]
                 if stored.next_sequence - stored.first > len(sequences):
-                    stored.done = set(range(stored.first, stored.next_sequence)).difference(sequences)
+                    stored.done = Sequences.all_but(sequences, stored.first, stored.next_sequence)
             for offset in session.queue.offsets():
                 self.needed(offset)
             for one in session.unfinished.values():

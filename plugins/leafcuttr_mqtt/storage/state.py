@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from leafcuttr_mqtt.messages import Message
 from leafcuttr_mqtt.packets.types import Will
 from leafcuttr_mqtt.session.types import Subscription
+from leafcuttr_mqtt.storage.sequences import Sequences
 from leafcuttr_mqtt.storage.stored_queue import StoredQueue
 
 _SESSION_BITS: Final = 64
@@ -96,7 +97,7 @@ class StoredSession:
     """The first offset of the queue that the fields above need; -1: none."""
     first: int = 0
     """No message of a delivery with a lower sequence is needed."""
-    done: set[int] = field(default_factory=set)
+    done: Sequences = field(default_factory=Sequences)
     """Higher ones of which the same is true."""
     ended: bool = False
 
@@ -109,19 +110,15 @@ class StoredSession:
         if self.first == self.next_sequence:
             self.first = sequence
         else:
-            self.done.update(range(self.next_sequence, sequence))
+            self.done.add_range(self.next_sequence, sequence)
         self.next_sequence = sequence + 1
 
     def end(self, sequence: int) -> None:
         """The message of this delivery is not needed any more."""
         first = self.first
         if sequence == first < self.next_sequence:
-            done = self.done
             first += 1
-            while first in done:
-                done.discard(first)
-                first += 1
-            self.first = first
+            self.first = self.done.pop_from(first) if self.done else first
         elif first < sequence < self.next_sequence:
             self.done.add(sequence)
 

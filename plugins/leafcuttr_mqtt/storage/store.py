@@ -25,6 +25,7 @@ from leafcuttr_mqtt.storage.formats import (
 )
 from leafcuttr_mqtt.storage.moving import Move
 from leafcuttr_mqtt.storage.reading import Reading
+from leafcuttr_mqtt.storage.sequences import Sequences
 from leafcuttr_mqtt.storage.session_records import SessionRecords
 from leafcuttr_mqtt.storage.state import Recovered, SessionRecord, StoredSession, record_number
 from leafcuttr_mqtt.storage.topics import QUEUE, RETAINED, SESSIONS, Identities, ensure, wants_sync
@@ -202,7 +203,7 @@ class Store:
             kept = {each for each in sequences if each < stored.next_sequence}
             kept |= unsettled.get(stored, set())
             stored.first = min(kept, default=stored.next_sequence)
-            stored.done = set(range(stored.first, stored.next_sequence)) - kept
+            stored.done = Sequences.all_but(sorted(kept), stored.first, stored.next_sequence)
 
     def note_queued_again(
         self, message: Message, receivers: Sequence[tuple[StoredSession, Delivery]]

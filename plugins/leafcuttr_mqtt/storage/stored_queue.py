@@ -1,147 +1,212 @@
 """`StoredQueue`: the deliveries of a session that are in the log, small: a start may find millions. No I/O."""
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterator
+from typing import Final
 
 from leafcuttr_mqtt.session.types import Delivery
 
+MOST_MISSING: Final = 1000
+"""How many sequences without a delivery a run keeps places for in a row. A delivery that is further away begins a run
+of its own: a client that never acknowledges its first delivery may have had millions since, which are over."""
+
+
+class _Run:
+    """Deliveries whose sequences are near each other, by sequence, in 13 bytes each. Those that are over keep their
+    place, with the offset -1, while others before them are there."""
+
+    __slots__ = ("count", "first", "flags", "head", "offsets", "sizes")
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        """The sequence of the first place."""
+        self.head = 0
+        """The first place with a delivery."""
+        self.count = 0
+        self.offsets = array("q")
+        self.sizes = array("I")
+        self.flags = bytearray()
+
+    @property
+    def end(self) -> int:
+        return self.first + len(self.offsets)
+
+    def place_of(self, sequence: int) -> int:
+        """Its index; -1: it has no delivery."""
+        index = sequence - self.first
+        return index if self.head <= index < len(self.offsets) and self.offsets[index] >= 0 else -1
+
+    def place_for(self, sequence: int) -> int:
+        """The index for this one, which may be before the first one, or behind the last."""
+        if sequence - self.first < self.head:
+            # Its message was stored again.
+            self.cut()
+            missing = self.first - sequence
+            self.offsets[:0] = array("q", [-1]) * missing
+            self.sizes[:0] = array("I", [0]) * missing
+            self.flags[:0] = bytes(missing)
+            self.first = sequence
+        index = sequence - self.first
+        while index >= len(self.offsets):
+            self.offsets.append(-1)
+            self.sizes.append(0)
+            self.flags.append(0)
+        return index
+
+    def leave(self, index: int) -> None:
+        """The delivery there is over, and is not the last one."""
+        offsets = self.offsets
+        offsets[index] = -1
+        if index == self.head:
+            head = index + 1
+            while offsets[head] < 0:
+                head += 1
+            self.head = head
+            if head > 64 and head * 2 > len(offsets):
+                self.cut()
+
+    def cut(self) -> None:
+        """Give up the places before the first delivery."""
+        head = self.head
+        del self.offsets[:head], self.sizes[:head], self.flags[:head]
+        self.first += head
+        self.head = 0
+
+    def indexes(self) -> Iterator[int]:
+        return (index for index, offset in enumerate(self.offsets) if offset >= 0)
+
+
+def _first_of(run: _Run) -> int:
+    return run.first
+
 
 class StoredQueue:
-    """Deliveries of one session that are in the log, by their sequence, in 13 bytes each."""
+    """Deliveries of one session that are in the log, by their sequence."""
 
-    __slots__ = ("_first", "_flags", "_head", "_identifiers", "_offsets", "_sizes", "count", "size")
+    __slots__ = ("_identifiers", "_runs", "count", "size")
 
     def __init__(self) -> None:
         self.count = 0
         """How many deliveries there are."""
         self.size = 0
         """Their bytes, as the bounds of a queue count them."""
-        self._first = 0
-        self._head = 0
-        self._offsets = array("q")
-        self._sizes = array("I")
-        self._flags = bytearray()
+        self._runs: list[_Run] = []
+        """In order, none without deliveries."""
         self._identifiers: dict[int, tuple[int, ...]] | None = None
 
     def __len__(self) -> int:
         return self.count
 
     def __contains__(self, sequence: int) -> bool:
-        index = sequence - self._first
-        return self._head <= index < len(self._offsets) and self._offsets[index] >= 0
+        run = self._run_of(sequence)
+        return run is not None and run.place_of(sequence) >= 0
 
     def sequences(self) -> list[int]:
         """Of all deliveries, in order."""
-        first = self._first
-        return [first + index for index, offset in enumerate(self._offsets) if offset >= 0]
+        return [run.first + index for run in self._runs for index in run.indexes()]
 
     def offsets(self) -> Iterator[int]:
         """Of all deliveries."""
-        return (offset for offset in self._offsets if offset >= 0)
+        return (offset for run in self._runs for offset in run.offsets if offset >= 0)
 
     def put(
         self, sequence: int, offset: int, flags: int, size: int, identifiers: tuple[int, ...] = ()
     ) -> int:
         """One more at its end, or one that is there already, at another offset; returns the one that it had, or -1.
         `flags`: see `formats.flags_of`."""
-        offsets = self._offsets
-        index = sequence - self._first
-        if not self.count and index != len(offsets):
-            self._clear(sequence)
-            index = 0
-        elif index < self._head:
-            self._make_room(sequence)
-            index = sequence - self._first
-        while index >= len(offsets):
-            self._offsets.append(-1)
-            self._sizes.append(0)
-            self._flags.append(0)
-        before = offsets[index]
-        offsets[index] = offset
-        if before < 0:
-            self._sizes[index] = size
-            self._flags[index] = flags
-            self.count += 1
-            self.size += size
-            if identifiers:
-                if self._identifiers is None:
-                    self._identifiers = {}
-                self._identifiers[sequence] = identifiers
-        return before
+        run = self._runs[-1] if self._runs else self._run_for(sequence)
+        if sequence - run.first == len(run.offsets):
+            # The next one, as nearly always.
+            run.offsets.append(offset)
+            run.sizes.append(size)
+            run.flags.append(flags)
+        else:
+            run = self._run_for(sequence)
+            index = run.place_for(sequence)
+            before = run.offsets[index]
+            run.offsets[index] = offset
+            if before >= 0:
+                return before
+            run.sizes[index] = size
+            run.flags[index] = flags
+        run.count += 1
+        self.count += 1
+        self.size += size
+        if identifiers:
+            if self._identifiers is None:
+                self._identifiers = {}
+            self._identifiers[sequence] = identifiers
+        return -1
 
     def remove(self, sequence: int) -> int:
         """Returns the offset that it had; -1: it is not there."""
-        index = sequence - self._first
-        offsets = self._offsets
-        if not self._head <= index < len(offsets):
+        run = self._run_of(sequence)
+        if run is None or (index := run.place_of(sequence)) < 0:
             return -1
-        offset = offsets[index]
-        if offset < 0:
-            return -1
+        offset = run.offsets[index]
         self.count -= 1
-        self.size -= self._sizes[index]
-        offsets[index] = -1
+        self.size -= run.sizes[index]
         if self._identifiers:
             self._identifiers.pop(sequence, None)
-        if not self.count:
-            self._clear(self._first + len(offsets))
-        elif index == self._head:
-            head = index + 1
-            while offsets[head] < 0:
-                head += 1
-            self._head = head
-            if head > 64 and head * 2 > len(offsets):
-                self._cut()
+        run.count -= 1
+        if run.count:
+            run.leave(index)
+        else:
+            self._runs.remove(run)
         return offset
 
     def get(self, sequence: int) -> Delivery | None:
-        if sequence not in self:
+        run = self._run_of(sequence)
+        if run is None or (index := run.place_of(sequence)) < 0:
             return None
-        index = sequence - self._first
-        flags = self._flags[index]
-        identifiers = self._identifiers.get(sequence, ()) if self._identifiers else ()
-        return Delivery(
-            None, flags & 3, bool(flags & 4), identifiers, self._sizes[index], self._offsets[index], sequence
-        )
+        return self._delivery(run, index)
 
     def __iter__(self) -> Iterator[Delivery]:
         """The deliveries in order of their sequences, each without its message."""
-        for index in range(self._head, len(self._offsets)):
-            delivery = self.get(self._first + index)
-            if delivery is not None:
-                yield delivery
+        return (self._delivery(run, index) for run in self._runs for index in run.indexes())
 
     def take_rows(self) -> Iterator[tuple[int, int, bool, tuple[int, ...], int, int]]:
         """Of all deliveries in order: sequence, QoS, RETAIN, subscription identifiers, size, offset. The queue is empty
         afterwards."""
         known = self._identifiers or {}
-        first = self._first
-        for index, (offset, size, flags) in enumerate(
-            zip(self._offsets, self._sizes, self._flags, strict=True)
-        ):
-            if offset >= 0:
-                sequence = first + index
-                identifiers = known.get(sequence, ()) if known else ()
-                yield sequence, flags & 3, bool(flags & 4), identifiers, size, offset
-        self._clear(first + len(self._offsets))
+        for run in self._runs:
+            first = run.first
+            for index, (offset, size, flags) in enumerate(
+                zip(run.offsets, run.sizes, run.flags, strict=True)
+            ):
+                if offset >= 0:
+                    sequence = first + index
+                    identifiers = known.get(sequence, ()) if known else ()
+                    yield sequence, flags & 3, bool(flags & 4), identifiers, size, offset
+        self._runs.clear()
         self.count = self.size = 0
         self._identifiers = None
 
-    def _clear(self, first: int) -> None:
-        self._first, self._head = first, 0
-        del self._offsets[:], self._sizes[:], self._flags[:]
+    def _delivery(self, run: _Run, index: int) -> Delivery:
+        sequence, flags = run.first + index, run.flags[index]
+        identifiers = self._identifiers.get(sequence, ()) if self._identifiers else ()
+        return Delivery(
+            None, flags & 3, bool(flags & 4), identifiers, run.sizes[index], run.offsets[index], sequence
+        )
 
-    def _cut(self) -> None:
-        head = self._head
-        del self._offsets[:head], self._sizes[:head], self._flags[:head]
-        self._first += head
-        self._head = 0
+    def _run_of(self, sequence: int) -> _Run | None:
+        """The last run that does not begin behind this sequence."""
+        runs = self._runs
+        # Mostly there is one; what comes to the end, and what is over, is looked for in any.
+        if runs and runs[-1].first <= sequence:
+            return runs[-1]
+        index = bisect_right(runs, sequence, key=_first_of)
+        return runs[index - 1] if index else None
 
-    def _make_room(self, sequence: int) -> None:
-        """Of a sequence before the first one: its message was stored again."""
-        self._cut()
-        missing = self._first - sequence
-        self._offsets[:0] = array("q", [-1]) * missing
-        self._sizes[:0] = array("I", [0]) * missing
-        self._flags[:0] = bytes(missing)
-        self._first = sequence
+    def _run_for(self, sequence: int) -> _Run:
+        """The run that has this sequence, or gets it."""
+        run = self._run_of(sequence)
+        if run is not None and sequence - run.end <= MOST_MISSING:
+            return run
+        index = self._runs.index(run) + 1 if run is not None else 0
+        if index < len(self._runs) and self._runs[index].first - sequence <= MOST_MISSING:
+            return self._runs[index]
+        run = _Run(sequence)
+        self._runs.insert(index, run)
+        return run

@@ -30,7 +30,6 @@ from crash.powerloss.replay import (
 )
 
 GATE_STATES = 8
-LONG_CUTS = 250  # of each life, with seven outcomes each
 
 
 @pytest.mark.long
@@ -100,19 +99,6 @@ def test_a_record_that_is_not_in_the_files_is_named(life: Life, scratch: Path) -
 def _late(life: Life, seed: int) -> int:
     """A cut in the second half of the life."""
     return random.Random(seed).randrange(len(life.entries) // 2, len(life.entries))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("synced", [True, False], ids=["synced", "plain"])
-@pytest.mark.parametrize("number", range(3))
-def test_promises_hold_after_thousands_of_cuts(
-    recorder_library: Path, tmp_path: Path, scratch: Path, seed: int, synced: bool, number: int
-) -> None:
-    life = live(recorder_library, tmp_path, synced=synced, rounds=60)
-    dice = random.Random(seed + number)
-    cuts = dice.sample(range(len(life.entries) + 1), LONG_CUTS)
-    wrong = failures(life, states(life, cuts, seed + number, chances=2), scratch)
-    assert not wrong, f"--crash-seed {seed}: " + "\n".join(wrong)
 
 
 @pytest.mark.long

@@ -32,3 +32,17 @@ def test_which_messages_a_session_needs(steps: list[tuple[str, int]]) -> None:
             assert not stored.done
     stored.ended = True
     assert not any(stored.needs(each) for each in range(upto))
+
+
+def test_one_that_is_never_acknowledged_before_millions_that_are_over() -> None:
+    """They take the room of one."""
+    stored = StoredSession("c", 1)
+    stored.begin(0)
+    for sequence in range(1, 1000):
+        stored.begin(sequence)
+        stored.end(sequence)
+    stored.begin(10**12)
+    assert list(stored.done.ranges()) == [(1, 10**12)]
+    stored.end(0)
+    assert (stored.first, stored.next_sequence) == (10**12, 10**12 + 1)
+    assert stored.needs(10**12)

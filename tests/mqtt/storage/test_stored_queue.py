@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from leafcuttr_mqtt.session.types import Delivery
-from leafcuttr_mqtt.storage.stored_queue import StoredQueue
+from leafcuttr_mqtt.storage.stored_queue import MOST_MISSING, StoredQueue
 
 
 class Queues(RuleBasedStateMachine):
@@ -27,7 +27,7 @@ class Queues(RuleBasedStateMachine):
         retain=st.booleans(),
         size=st.integers(0, 1000),
         identifiers=st.sampled_from([(), (), (5,), (6, 7)]),
-        gap=st.sampled_from([0, 0, 0, 1, 70]),
+        gap=st.sampled_from([0, 0, 0, 1, 70, MOST_MISSING, MOST_MISSING + 1, 10**12]),
     )
     def add(self, qos: int, retain: bool, size: int, identifiers: tuple[int, ...], gap: int) -> None:
         self.next += gap
@@ -59,7 +59,11 @@ class Queues(RuleBasedStateMachine):
     @precondition(lambda self: self.next)
     @rule(data=st.data())
     def bring_back(self, data: st.DataObject) -> None:
-        sequence = data.draw(st.integers(0, self.next - 1))
+        # Anywhere, or beside one that is there.
+        near = [each + by for each in self.model for by in (-MOST_MISSING - 1, -MOST_MISSING, -3, -1, 1, 7)]
+        sequence = data.draw(st.integers(0, self.next - 1) | st.sampled_from(near or [0]))
+        if not 0 <= sequence < self.next:
+            return
         if sequence not in self.model:
             self.offset += 1
             self.put(sequence, 1, False, 3, ())
@@ -104,4 +108,29 @@ def test_what_was_removed_takes_no_place() -> None:
         queue.put(sequence, sequence, 1, 1)
         if sequence >= 10:
             queue.remove(sequence - 10)
-    assert len(queue._offsets) < 200
+    assert places(queue) < 200
+
+
+def places(queue: StoredQueue) -> int:
+    return sum(len(run.offsets) for run in queue._runs)
+
+
+def test_millions_that_are_over_between_two_take_no_place() -> None:
+    queue = StoredQueue()
+    for sequence in (0, 1, 10**12, 10**12 + 1, 10**9, 10**9 + 2, 10**12 - 1):
+        assert queue.put(sequence, sequence, 1, 1) == -1
+    assert queue.sequences() == [0, 1, 10**9, 10**9 + 2, 10**12 - 1, 10**12, 10**12 + 1]
+    assert (places(queue), len(queue._runs)) == (8, 3)
+    assert queue.put(10**9, 7, 1, 1) == 10**9
+    assert [queue.remove(sequence) for sequence in (10**9, 10**9 + 1, 10**9 + 2, 2)] == [7, -1, 10**9 + 2, -1]
+    assert places(queue) == 5
+
+
+def test_few_that_are_over_keep_their_places() -> None:
+    """A run costs more than they."""
+    queue = StoredQueue()
+    queue.put(0, 0, 1, 1)
+    queue.put(1 + MOST_MISSING, 1, 1, 1)
+    assert len(queue._runs) == 1
+    queue.put(3 + 2 * MOST_MISSING, 2, 1, 1)
+    assert (places(queue), len(queue._runs)) == (3 + MOST_MISSING, 2)
