@@ -39,7 +39,21 @@ AS_KAFKA = (
     "tests/offline/test_repair_adopt_kafka.py",
 )
 """Tests of the log's files beside what a Kafka makes of its own, and by its tools."""
-CASES = ("attack", "cli", "client", "handlers", "http_proxy", "log", "monitoring", "offline", "state", "wire")
+CASES = (
+    *(
+        "attack",
+        "broker",
+        "cli",
+        "client",
+        "embedded",
+        "handlers",
+        "http_proxy",
+        "log",
+        "monitoring",
+        "offline",
+    ),
+    *("server", "state", "wire"),
+)
 """Folders of tests of which the gate has some cases, and no other session has all."""
 
 

@@ -9,6 +9,7 @@ import pytest
 from bench import peeking
 
 
+@pytest.mark.long
 def test_it_prints_a_row_for_each_case(capsys: pytest.CaptureFixture[str]) -> None:
     peeking.measure(rounds=1, batches=6)
     rows = capsys.readouterr().out.splitlines()[2:]

@@ -22,6 +22,7 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[float]]:
     return empty
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("part", "name"),
     [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from leafcuttr.errors import ErrorCode
 from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.transactions.states import TransactionState
@@ -48,6 +50,7 @@ def records_read_at_start(live: LiveBroker, topic: str) -> int:
     return sum(header.count for header in live.stored(topic))
 
 
+@pytest.mark.long
 def test_a_start_reads_no_more_after_more_commits(tmp_path: Path) -> None:
     with live_broker(tmp_path / "data", SETTINGS) as live:
         librdkafka.create(live.address, "t")
@@ -87,6 +90,7 @@ def test_many_small_commits_in_segments_of_the_usual_size(tmp_path: Path) -> Non
             assert found["t"][0].offset == 3 * SMALL - 10 + number
 
 
+@pytest.mark.long
 def test_many_transactions_in_segments_of_the_usual_size(tmp_path: Path) -> None:
     async def transactions(live: LiveBroker) -> list[int]:
         """The epochs in which the ids have ended."""

@@ -51,6 +51,7 @@ def flip_a_header(path: Path) -> None:
     path.write_bytes(data)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("damage", [cut, lose, flip_a_header])
 def test_one_damaged_partition_is_offline_and_the_rest_serve(
     tmp_path: Path, damage: Callable[[Path], None]

@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.broker_process import clean_environ
 from support.waiting import free_port
 
@@ -66,6 +68,7 @@ def test_a_record_that_is_too_large(run_process: Run, topic: str) -> None:
     assert "MESSAGE_TOO_LARGE" in sent.err
 
 
+@pytest.mark.long
 def test_consuming_what_is_not_there(run_process: Run, topic: str) -> None:
     read = run_process("consume", topic)
     assert (read.status, read.err) == (1, f"leafcuttr: there is no topic {topic}\n")
@@ -76,6 +79,7 @@ def test_consuming_what_is_not_there(run_process: Run, topic: str) -> None:
     assert run_process("consume", topic, "-g", "g", "--from", "3").status == 2
 
 
+@pytest.mark.long
 def test_a_reader_that_goes_away(run_process: Run, topic: str, own_address: str) -> None:
     run_process("produce", topic, stdin=b"line\n" * 50_000)
     command = [sys.executable, "-m", "leafcuttr", "consume", topic, "-b", own_address]
@@ -110,6 +114,7 @@ def test_a_group_goes_on_where_it_was(run_process: Run, topic: str) -> None:
     assert f"{group}: empty, 0 members" in run_process("groups", "describe", group).out
 
 
+@pytest.mark.long
 def test_no_broker_answers(run_process: Run) -> None:
     """All at once, because each waits for one as long as commands do."""
     nowhere = f"127.0.0.1:{free_port()}"

@@ -68,6 +68,7 @@ def test_a_full_place_for_the_output_is_one_line(run_process: Run, own_address: 
     assert done == (1, "", "leafcuttr: cannot write the output: No space left on device\n")
 
 
+@pytest.mark.long
 def test_a_closed_standard_stream_is_as_dev_null(run_process: Run, own_address: str) -> None:
     run_process("topics", "create", "closed", "-p", "1")
     assert _shell("leafcuttr topics list >&-", own_address) == (0, "", "")

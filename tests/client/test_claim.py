@@ -266,6 +266,7 @@ async def test_what_the_block_raises_comes_out_as_it_is(peer: Peer, topic: str) 
     assert scope.cancelled_caught
 
 
+@pytest.mark.long
 async def test_one_that_is_cut_off_loses_it_in_time_and_another_gets_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

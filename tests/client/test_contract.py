@@ -42,6 +42,7 @@ async def test_kafka(kafka: str) -> None:
     await keeps_contract(kafka, *PROMISES)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("first", ["in process", "over TCP"])
 def test_a_broker_in_process_and_over_tcp_are_one_cluster(tmp_path: Path, first: str) -> None:
     """Claims, fencing and offsets of the one hold for the other."""

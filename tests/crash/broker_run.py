@@ -8,6 +8,7 @@ that it may die within it. Here is no client, and nothing is known of what the d
 from __future__ import annotations
 
 import random
+import struct
 import subprocess
 import threading
 import time
@@ -25,6 +26,15 @@ from support.waiting import free_port
 PATIENCE_S = 180.0
 """How long a point may take to be reached: only a bound, for a point that the load does not come to at all. The process
 that compacts runs with what others leave of the processors, which may be little."""
+
+
+def torn_batch(log: Path, dice: random.Random) -> bytes:
+    """At most 90 bytes of the first batch of this file, and never all of them: what the cleaner leaves of a producer is
+    a header, a batch of its own that recovery takes for one that was written."""
+    with log.open("rb") as file:
+        start = file.read(90)
+    (length,) = struct.unpack_from(">i", start, 8)  # of what follows the base offset and itself
+    return start[: dice.randint(1, min(90, 12 + length - 1))]
 
 
 class BrokerRun:
@@ -125,8 +135,7 @@ class BrokerRun:
         first = next((path for path in paths if path.stat().st_size), None)
         if first is None:
             return
-        with first.open("rb") as file:
-            part = file.read(self.random.randint(1, 90))
+        part = torn_batch(first, self.random)
         with paths[-1].open("ab") as file:
             file.write(part)
 

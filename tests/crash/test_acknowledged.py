@@ -63,6 +63,7 @@ def test_kio_reads_what_was_written(folder: Path) -> None:
     assert without_markers(foreign.by_kio(folder)) == written()
 
 
+@pytest.mark.long
 @JAVA
 def test_kafka_reads_what_was_written(folder: Path) -> None:
     assert foreign.by_kafka([folder]) == {"t-0": written()}

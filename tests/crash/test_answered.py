@@ -142,6 +142,7 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_disk_that_fails_a_sync_takes_one_partition_with_it(
     tmp_path: Path, shim: Path, how: signal.Signals

@@ -156,6 +156,7 @@ def read_to(address: str, high: int) -> list[Any]:
         consumer.close()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_kill_at_each_step(tmp_path: Path, again: bool, capsys: pytest.CaptureFixture[str]) -> None:

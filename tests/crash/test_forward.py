@@ -49,6 +49,7 @@ from support.waiting import until
 BOTH = [Guarantee.EXACTLY_ONCE, pytest.param(Guarantee.AT_LEAST_ONCE, marks=pytest.mark.long)]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(3 * 3600)
 @pytest.mark.parametrize("guarantee", BOTH, ids=lambda one: one.name.lower())
 def test_nothing_is_lost_or_comes_twice(

@@ -209,6 +209,7 @@ def schema(fields: tuple[str, ...]) -> str:
     return f'{{"type":"record","name":"R","fields":[{listed}]}}'
 
 
+@pytest.mark.long
 @pytest.mark.timeout(0)
 def test_nothing_that_was_answered_is_lost(
     tmp_path: Path, seed: int, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]

@@ -517,6 +517,7 @@ class Run:
             self.broker.process.wait()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(0)
 def test_transactions_survive(
     tmp_path: Path, seed: int, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]

@@ -196,6 +196,7 @@ def test_record_formats(broker: BrokerProcess, folder: Path) -> None:
     assert len([line for line in made.out.splitlines() if re.fullmatch(r"\d{1,2}\t\d+", line)]) == 20
 
 
+@pytest.mark.long
 def test_schema_formats(folder: Path) -> None:
     ran = leafcuttr(folder, "plugins", "describe", "columns", "--json")
     assert ran.json["schema_formats"] == [{"name": "COLUMNS", "summary": "the head of a CSV file"}]
@@ -215,6 +216,7 @@ def test_schema_provider(folder: Path) -> None:
     assert (done.status, "schema provider Shelf: ok" in done.out) == (0, True), done.out
 
 
+@pytest.mark.long
 def test_cli_commands(broker: BrokerProcess, folder: Path) -> None:
     librdkafka.create(broker.address, "heavy")
     librdkafka.send(broker.address, "heavy", [b"x" * 100_000], timestamp=int(time.time() * 1000))
@@ -318,6 +320,7 @@ def test_an_exchange_of_steps(tmp_path: Path) -> None:
         check_authenticator(spec, clients={"CRAM-SHA256": lambda: lambda challenge: b"alice 0"})
 
 
+@pytest.mark.long
 def test_authorizers(folder: Path, tmp_path: Path) -> None:
     described = leafcuttr(folder, "plugins", "describe", "own-topics", "--json").json
     assert [each["name"] for each in described["authorizers"]] == ["own-topics"]

@@ -72,18 +72,22 @@ def test_migrate_from_kafka(tmp_path: Path) -> None:
     assert run_page("how-to/migrate-from-kafka.md", tmp_path) >= 14
 
 
+@pytest.mark.long
 def test_acls(tmp_path: Path) -> None:
     assert run_page("how-to/acls.md", tmp_path) >= 5
 
 
+@pytest.mark.long
 def test_log_in(tmp_path: Path) -> None:
     assert run_page("how-to/log-in.md", tmp_path) >= 6
 
 
+@pytest.mark.long
 def test_quotas(tmp_path: Path) -> None:
     assert run_page("how-to/quotas.md", tmp_path) >= 2
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not here")
 def test_tls(tmp_path: Path) -> None:
     assert run_page("how-to/tls.md", tmp_path) >= 7
@@ -116,6 +120,7 @@ def test_of_plugins_and_programs(tmp_path: Path, page: str, parts: int) -> None:
     assert run_page(f"how-to/{page}", tmp_path) >= parts
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("page", "parts"), [("consume-over-http.md", 8), ("consume-in-process.md", 1)])
 def test_consume(tmp_path: Path, page: str, parts: int) -> None:
     assert run_page(f"how-to/{page}", tmp_path) >= parts

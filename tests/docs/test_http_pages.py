@@ -20,6 +20,7 @@ REFERENCE = DOCS / "reference/http.md"
 SOURCE = Path(__file__).parents[2] / "plugins" / "leafcuttr_http"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not (shutil.which("bash") and shutil.which("curl")), reason="the commands are for bash and curl"
 )

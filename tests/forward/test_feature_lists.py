@@ -11,6 +11,7 @@ import urllib.request
 from functools import partial
 from pathlib import Path
 
+import pytest
 import trio
 
 import leafcuttr_forward
@@ -49,6 +50,7 @@ async def get(run: Run, path: str) -> str:
     return await trio.to_thread.run_sync(fetch)
 
 
+@pytest.mark.long
 async def test_kaf_relay(tmp_path: Path, make_run: MakeRun, hub: LiveBroker) -> None:
     topic, copy = "topicA", "machineX_topicA"
     async with nodes(tmp_path, 3, topic) as found:
@@ -139,6 +141,7 @@ def values_of(hub: LiveBroker, topic: str, partition: int) -> list[str]:
     return values(hub.address, topic, partition)
 
 
+@pytest.mark.long
 def test_kafka_topic_mirror(tmp_path: Path, edge: LiveBroker, hub: LiveBroker) -> None:
     create(edge.address, "ktm", 3)
     expected = [[f"{partition}:{number}" for number in range(3000)] for partition in range(3)]

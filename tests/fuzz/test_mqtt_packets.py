@@ -203,6 +203,7 @@ def look_at_the_end(reader: PacketReader, connected: bool) -> None:
     assert reader.feed(b"\xc0\0") == []
 
 
+@pytest.mark.long
 @pytest.mark.timeout(0)  # its own clock ends it
 def test_damaged_packets(request: pytest.FixtureRequest) -> None:
     long = request.config.getoption("--long")

@@ -177,6 +177,7 @@ def three(**fields: int) -> bytearray:
     return sealed(BatchHeader._make(unpack(whole))._replace(**fields), whole[61:])
 
 
+@pytest.mark.long
 @SMALL
 @given(stored=batches(stored=True))
 @example(stored=[three(base_timestamp=LAST)])
@@ -219,6 +220,7 @@ def appended_is_harmless(running: LiveBroker, sent: list[bytearray], kind: str) 
     librdkafka.delete(running.address, topic)
 
 
+@pytest.mark.long
 @SMALL
 @given(sent=batches(stored=False), kind=sampled_from(["CreateTime", "LogAppendTime"]))
 @example(sent=[three(base_timestamp=LAST)], kind="CreateTime")

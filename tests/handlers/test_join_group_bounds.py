@@ -17,6 +17,7 @@ from support.peer import connect
 Serve = Callable[..., Awaitable[Broker]]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("version", "code"), [(9, ErrorCode.MEMBER_ID_REQUIRED), (3, ErrorCode.NONE)])
 async def test_clients_that_join_and_never_come_back(serve: Serve, version: int, code: ErrorCode) -> None:
     broker = await serve({"group.min.session.timeout.ms": "1", "offsets.topic.num.partitions": "2"})

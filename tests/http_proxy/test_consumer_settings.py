@@ -143,6 +143,7 @@ async def test_a_misspelt_one_is_refused_with_the_nearest(
     assert meant is None or repr(meant) in answer.json()["message"]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("name", "bad"),
     [

@@ -144,6 +144,7 @@ async def test_faults_of_tls(tmp_path: Path, authority: trustme.CA, caplog: pyte
         assert "a TLS handshake failed: the client speaks no TLS" in line
 
 
+@pytest.mark.long
 @pytest.mark.setting("lc.http.proxy.send.timeout.ms")
 async def test_a_client_that_takes_nothing(tmp_path: Path) -> None:
     async with running(tmp_path / "data", {"send.timeout.ms": 50}) as proxy:

@@ -150,6 +150,7 @@ async def test_before_the_first_event_there_is_an_id(proxy: Running) -> None:
         assert [each["value"] for each in await listener.records(2)] == [5, 6]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -175,6 +176,7 @@ async def test_where_it_begins(proxy: Running, query: dict[str, str], expected: 
         assert [each["offset"] for each in await listener.records(1)] == [expected]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("topic", "query", "status", "words"),
     [
@@ -383,6 +385,7 @@ async def test_a_stop_ends_streams_so_that_they_come_again(tmp_path: Path) -> No
                 assert (event.event, json.loads(event.data)["reason"]) == ("end", "stopping")
 
 
+@pytest.mark.long
 async def test_many_streams_share_what_is_read(proxy: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     encoded: list[int] = []
     real = events.FORMATS["json"]

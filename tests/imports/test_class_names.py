@@ -56,6 +56,7 @@ def test_classes_and_aliases_are_seen(source: str) -> None:
     assert [*named_in(f"from other import Thing\nLIMIT = 3\n{source}\n")] == ["Found"]
 
 
+@pytest.mark.long
 def test_no_class_of_the_broker_has_a_name_that_the_sdk_exports() -> None:
     exported = {name for name in leafcuttr_sdk.__all__ if isinstance(getattr(leafcuttr_sdk, name), type)}
     assert len(exported) > 40
@@ -65,6 +66,7 @@ def test_no_class_of_the_broker_has_a_name_that_the_sdk_exports() -> None:
     assert exported & {name for name, _ in classes("leafcuttr")} == VIEWS, "no more of these are needed"
 
 
+@pytest.mark.long
 def test_no_two_classes_of_the_broker_have_the_same_name() -> None:
     """But those of one module only, which begin with an underscore."""
     found = defaultdict(list)

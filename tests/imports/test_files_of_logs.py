@@ -54,6 +54,7 @@ def test_no_module_outside_asks_for_the_files_of_a_log() -> None:
     assert {name: uses for name, uses in found.items() if uses} == {}
 
 
+@pytest.mark.long
 def test_no_module_outside_makes_paths_of_segments() -> None:
     found = {name: suffixes_in(path.read_text()) for name, path in outside().items()}
     assert {name: suffixes for name, suffixes in found.items() if suffixes} == {}

@@ -41,6 +41,7 @@ def test_it_is_enabled(own: Environment, project: Path) -> None:
     )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["parcel-watch", "greenhouse"])
 def test_what_is_installed_keeps_its_contracts(
     name: str, own: Environment, project: Path, tmp_path: Path

@@ -84,6 +84,7 @@ def dump(folder: Path, suffix: str, *options: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_log_files(folder: Path) -> None:
     printed = dump(folder, ".log", "--deep-iteration", "--print-data-log")
     assert printed.count("isvalid: true") == 511
@@ -112,6 +113,7 @@ def test_snapshots(folder: Path) -> None:
     assert "producerId: 8 " in printed
 
 
+@pytest.mark.long
 def test_transactions(transactions: Path) -> None:
     printed = dump(transactions, ".log", "--deep-iteration")
     assert printed.count("endTxnMarker: COMMIT coordinatorEpoch: 5") == 12
@@ -119,6 +121,7 @@ def test_transactions(transactions: Path) -> None:
     assert "producerId: 1 " in dump(transactions, ".snapshot")
 
 
+@pytest.mark.long
 def test_transaction_indexes(transactions: Path) -> None:
     printed = dump(transactions, ".txnindex")
     assert printed.count("version: 0 producerId: ") == 11

@@ -474,6 +474,7 @@ async def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
     manager.close()
 
 
+@pytest.mark.long
 async def test_the_loop_is_not_held_by_many_partitions(tmp_path: Path) -> None:
     manager = opened(tmp_path)
     for number in range(500):

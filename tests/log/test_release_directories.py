@@ -112,6 +112,7 @@ os._exit(0)  # not a clean stop, which would write files
 """Opens a data directory and reads in it what a broker reads; prints the files that it used by their names."""
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_file_that_a_release_has_written_is_read_by_its_name(release: str, tmp_path: Path) -> None:
     """Also those whose content is in another file too: the second start has no state file to go by."""

@@ -217,6 +217,7 @@ def test_promtool_finds_nothing_wrong_with_the_exposition(broker: BrokerProcess)
         assert promtool("check", "metrics", given=answer.read()) == ""
 
 
+@pytest.mark.long
 def test_promtool_checks_the_rules_and_their_tests() -> None:
     assert "SUCCESS" in promtool("check", "rules", RULES.name)
     assert "FAILED" not in promtool("test", "rules", "leafcuttr.rules.test.yml")

@@ -90,6 +90,7 @@ COUNTED = {
 """How many values these can have here."""
 
 
+@pytest.mark.long
 async def test_what_clients_choose_becomes_no_series_without_bound(tmp_path: Path) -> None:
     bounds = {"lc.metrics.max.partitions": MOST, "lc.metrics.max.group.partitions": MOST}
     settings: dict[str, str | int] = {

@@ -235,6 +235,7 @@ def served(data: Path, *settings: str) -> list[str]:
     return [line for line in done.stderr.splitlines() if "INFO" not in line]
 
 
+@pytest.mark.long
 def test_what_only_a_start_can_find_is_one_line_too(tmp_path: Path) -> None:
     pem = tmp_path / "server.pem"
     trustme.CA().issue_cert("127.0.0.1").cert_chain_pems[0].write_to_path(pem)  # without its key

@@ -57,6 +57,7 @@ def ran(*words: str) -> tuple[str, float]:
     return text, int(peak.split()[1]) / 1000
 
 
+@pytest.mark.long
 def test_verify_names_each(bombed: Path) -> None:
     text, most_mb = ran("verify", "--deep", str(bombed))
     for codec in ("gzip", "snappy", "lz4", "zstd"):

@@ -188,6 +188,7 @@ def test_a_failed_sync_is_reported_and_the_recovery_point_stays(data: Path) -> N
     assert (data / "segments-0" / MARK).exists()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 def test_kafka_reads_what_was_repaired(data: Path) -> None:
     log = data / FIRST

@@ -33,6 +33,7 @@ def test_same_answers(brokers: Brokers, scenario: Scenario, version: int) -> Non
         pytest.fail(f"{len(rows)} differences\n{table(rows)}", pytrace=False)
 
 
+@pytest.mark.long
 async def test_kafka_keeps_the_contract_of_peers(brokers: Brokers) -> None:
     """Part of it: all is in tests/client/test_contract.py. After the scenarios, which would see its topics."""
     (host, port), _ = brokers

@@ -34,6 +34,7 @@ GIVEN = {
 }
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", BUNDLED)
 def test_it_keeps_its_contracts(name: str, tmp_path: Path) -> None:
     given = list(GIVEN.get(name, ()))

@@ -177,6 +177,7 @@ def test_shell_completion_offers_them(site: Path) -> None:
     assert leafcuttr(site, environ=words).out.split() == ["plain,turned"]
 
 
+@pytest.mark.long
 def test_formats(site: Path) -> None:
     assert "turned: letters turned round." in " ".join(leafcuttr(site, "dump", "--help").out.split())
     ran = leafcuttr(site, "consume", "t", "--format", "turnd", "-b", "127.0.0.1:1")

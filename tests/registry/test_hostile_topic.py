@@ -166,6 +166,7 @@ def test_the_last_id_and_the_last_version(ask: Asked, other: Other) -> None:
         assert (answer.status, answer.code) == (422, 42205), answer
 
 
+@pytest.mark.long
 def test_the_topic_of_the_highest_ids_is_made_anew(registry: RegistryProcess, ask: Asked) -> None:
     admin = AdminClient({"bootstrap.servers": registry.broker.address})
     admin.delete_topics(["__leafcuttr_registry_ids"])["__leafcuttr_registry_ids"].result(30)

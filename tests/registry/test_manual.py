@@ -182,6 +182,7 @@ def test_the_endpoints_in_the_order_of_the_manual(ask: Asked) -> None:
     assert (answer.status, answer.code) == (415, 415)
 
 
+@pytest.mark.long
 def test_restart_is_not_there_unless_it_is_enabled(tmp_path_factory: pytest.TempPathFactory) -> None:
     with running_registry(tmp_path_factory.mktemp("without")) as running:
         error(running.ask, "POST", "/restart", 404, 40401)

@@ -180,6 +180,7 @@ def test_two_that_register_at_once_get_one_id(registry: RegistryProcess, rounds:
         assert {answer["version"] for answer in answers} == {1}
 
 
+@pytest.mark.long
 def test_different_ones_that_come_at_once_get_different_ids(registry: RegistryProcess) -> None:
     requests = [(f"d-{number}", {"schema": f"d,d{number}", "schemaType": "COLUMNS"}) for number in range(16)]
     assert len({answer["id"] for answer in at_once(registry.url, requests)}) == 16
@@ -284,6 +285,7 @@ def test_the_topic_of_ids_is_its_own(registry: RegistryProcess) -> None:
         write(registry.broker.address, [(b".", b"{}")], IDS)
 
 
+@pytest.mark.long
 def test_the_port_opens_when_the_topic_is_read(tmp_path: Path) -> None:
     with running_registry(tmp_path) as registry:
         records = [

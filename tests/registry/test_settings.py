@@ -337,6 +337,7 @@ async def test_answers_as_confluents_registry_gives_them(tmp_path: Path) -> None
         assert (await registry.ask("POST", "/subjects/b/versions", {})).json()["error_code"] == 42201
 
 
+@pytest.mark.long
 @pytest.mark.setting("lc.schema.registry.answers")
 async def test_where_confluents_registry_says_less_or_otherwise(tmp_path: Path) -> None:
     proto = 'syntax = "proto3";\n\nmessage User {\n  string name = 1;\n}\n'

@@ -130,6 +130,7 @@ def test_it(leafcuttr_broker): pass
     assert "the marker leafcuttr takes plugins and settings by name" in done.stdout
 
 
+@pytest.mark.long
 def test_a_setting_that_is_wrong_fails_the_test_with_its_line(tmp_path: Path) -> None:
     source = """
 import pytest
@@ -142,6 +143,7 @@ def test_it(leafcuttr_broker): pass
     assert "num.partitions" in done.stdout
 
 
+@pytest.mark.long
 def test_it_costs_other_suites_nothing(tmp_path: Path) -> None:
     """Of ours four small modules are imported, nothing of the broker, and nothing else that pytest has not."""
     source = """
@@ -183,6 +185,7 @@ def test_the_fixtures_are_listed_with_what_they_do(tmp_path: Path) -> None:
         assert name in done.stdout
 
 
+@pytest.mark.long
 def test_the_plugins_of_the_project_run_and_no_other(tmp_path: Path) -> None:
     """Those that its pyproject.toml names, as they are installed; a test and a conftest.py can say otherwise."""
     for name in ("mine", "other"):
@@ -222,6 +225,7 @@ class TestOfNone:
     assert "4 passed" in done.stdout
 
 
+@pytest.mark.long
 def test_a_registry_in_the_broker(tmp_path: Path) -> None:
     source = """
 import json

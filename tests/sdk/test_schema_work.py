@@ -42,6 +42,7 @@ async def test_values_go_both_ways(tmp_path: Path) -> None:
     await worked(tmp_path, work)
 
 
+@pytest.mark.long
 async def test_what_takes_long_is_refused_and_no_more_than_the_time_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,6 +65,7 @@ def test_a_good_service_passes() -> None:
     check_service(ServiceSpec("parcels", Good), plugin=parcels(), settings={f"{PREFIX}.topic": "other"})
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("good", ["Plain", "FollowsWell", "StartsProgramsWell", "WaitsWell"])
 def test_one_without_a_plugin_passes(good: str) -> None:
     check_service(globals()[good])

@@ -39,6 +39,7 @@ def test_a_good_handler_passes() -> None:
     check_handler(made(echo))
 
 
+@pytest.mark.long
 def test_one_that_reads_settings_and_produces() -> None:
     def make(broker: Broker) -> Handle:
         topic = broker.settings.text(f"{PREFIX}.topic")
@@ -53,6 +54,7 @@ def test_one_that_reads_settings_and_produces() -> None:
     check_handler(make, plugin=plugin(), settings={f"{PREFIX}.topic": "there"})
 
 
+@pytest.mark.long
 def test_one_that_pushes_while_it_listens() -> None:
     async def push(stream: ByteStream) -> None:
         async with trio.open_nursery() as nursery:
@@ -70,6 +72,7 @@ def test_one_that_pushes_while_it_listens() -> None:
     check_handler(made(push))
 
 
+@pytest.mark.long
 def test_one_that_raises_for_garbage_is_told_for_which() -> None:
     async def handle(stream: ByteStream) -> None:
         async for data in stream:
@@ -83,6 +86,7 @@ def test_one_that_raises_for_garbage_is_told_for_which() -> None:
     assert not any("zeros" in one for one in found)
 
 
+@pytest.mark.long
 def test_one_that_raises_where_a_client_leaves_is_told() -> None:
     async def handle(stream: ByteStream) -> None:
         data = await stream.receive_some()
@@ -104,6 +108,7 @@ def test_one_that_does_not_notice_that_its_client_has_gone(monkeypatch: pytest.M
     assert "has gone, and its handler goes on" in line and 'return when receive_some gives b""' in line
 
 
+@pytest.mark.long
 def test_one_that_goes_on_after_the_stop() -> None:
     async def handle(stream: ByteStream) -> None:
         async for data in stream:
@@ -224,6 +229,7 @@ def test_what_loses_bytes_is_told(requests: tuple[bytes, ...]) -> None:
         assert any(said in problem for problem in check.problems), check
 
 
+@pytest.mark.long
 def test_requests_are_sent_whole_and_byte_by_byte() -> None:
     seen: list[bytes] = []
 
@@ -239,6 +245,7 @@ def test_requests_are_sent_whole_and_byte_by_byte() -> None:
     assert seen.count(b"hello") == 2
 
 
+@pytest.mark.long
 def test_one_that_fails_for_a_request_is_told() -> None:
     async def handle(stream: ByteStream) -> None:
         async for data in stream:

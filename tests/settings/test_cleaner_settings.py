@@ -140,6 +140,7 @@ def test_log_cleaner_io_buffer_load_factor(serve: Any, scope: str) -> None:
         assert rounds(broker) >= 4
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.setting("log.cleaner.io.buffer.size", while_running=True)
 def test_log_cleaner_io_buffer_size(serve: Any, scope: str) -> None:
     """Read calls of the process that compacts some megabytes."""

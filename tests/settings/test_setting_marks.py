@@ -43,6 +43,7 @@ OF_THE_WAY = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("expected", [OF_THE_END, pytest.param(OF_A_WAIT, marks=pytest.mark.long)])
 def test_how_a_test_may_end(expected: dict[str, Verdict]) -> None:
     ends = run("num.partitions", [f"{SAMPLES}::{name}" for name in expected])

@@ -94,6 +94,7 @@ TO_ANOTHER = [(sent, name) for sent in SENT for name in CODECS if CODECS[name] i
 TO_THE_SAME = [(sent, name) for sent in SENT for name in CODECS if CODECS[name] is SENT[sent]]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.setting("compression.type")
 @pytest.mark.parametrize(("sent", "name"), TO_ANOTHER)
 def test_compression_type(live: LiveBroker, topic: str, change: Any, name: str, sent: str) -> None:

@@ -24,6 +24,7 @@ print(len(names))
 """
 
 
+@pytest.mark.long
 def test_executors_can_import_what_tasks_name() -> None:
     names = of_tasks(modules())
     done = subprocess.run(

@@ -73,6 +73,7 @@ async def while_asking(broker: Broker, request: ProduceRequest) -> tuple[object,
     return answers[0], count
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     "settings",
     [
@@ -94,6 +95,7 @@ async def test_a_batch_of_very_many_records_holds_up_nobody(serve: Serve, settin
     assert count > 2
 
 
+@pytest.mark.long
 async def test_keyless_records_are_found_off_the_loop_and_named(serve: Serve) -> None:
     broker = await serve()
     await broker.topics.create("t", 1, {"cleanup.policy": "compact"})
@@ -122,6 +124,7 @@ async def test_requests_behind_long_work_keep_their_order(serve: Serve) -> None:
     assert parts[3].error_code == ErrorCode.INVALID_RECORD
 
 
+@pytest.mark.long
 async def test_a_request_about_many_partitions_holds_up_nobody(serve: Serve) -> None:
     broker = await serve()
     await broker.topics.create("t", 700, {})

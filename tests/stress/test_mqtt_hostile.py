@@ -458,6 +458,7 @@ def test_odd_client_identifiers_and_user_names(hostile: Hostile, name: bytes) ->
             pass
 
 
+@pytest.mark.long
 def test_kafka_is_served(hostile: Hostile) -> None:
     assert hostile.broker.kafka is not None
     librdkafka.create(hostile.broker.kafka, "still")

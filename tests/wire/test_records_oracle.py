@@ -17,6 +17,7 @@ RECORD = re.compile(
 )
 
 
+@pytest.mark.long
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 def test_dump_log_segments_reads_every_codec(tmp_path: Path) -> None:
     written: dict[Path, list[Record]] = {}

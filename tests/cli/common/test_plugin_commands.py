@@ -283,6 +283,7 @@ def test_a_command_has_a_cluster_as_a_peer(orchard: Path, run: Run, topic: str) 
     assert refused.err.count("\n") == 1
 
 
+@pytest.mark.long
 def test_topics_and_groups_are_completed(orchard: Path, run: Run, address: str, topic: str) -> None:
     run("topics", "create", topic, "-p", "1")
     nowhere = f"127.0.0.1:{free_port()}"

@@ -61,6 +61,7 @@ def made(own_address: str, topic: str) -> str:
 needs_bash = pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
 
 
+@pytest.mark.long
 @needs_bash
 def test_commands_and_options(command: Path, own_address: str) -> None:
     everything = complete(command, own_address, "")
@@ -72,6 +73,7 @@ def test_commands_and_options(command: Path, own_address: str) -> None:
     assert complete(command, own_address, "configs", "describe", "br") == ["broker", "broker-logger"]
 
 
+@pytest.mark.long
 @needs_bash
 def test_topics_come_from_the_broker(command: Path, own_address: str, made: str) -> None:
     nowhere = f"127.0.0.1:{free_port()}"
@@ -82,6 +84,7 @@ def test_topics_come_from_the_broker(command: Path, own_address: str, made: str)
     assert complete(command, nowhere, "topics", "describe", "") == []
 
 
+@pytest.mark.long
 @needs_bash
 def test_groups_come_from_the_broker(command: Path, own_address: str, made: str) -> None:
     done = subprocess.run(
@@ -116,6 +119,7 @@ def test_other_shells(command: Path) -> None:
     assert "bash" in refused.stderr
 
 
+@pytest.mark.long
 @needs_bash
 def test_the_settings_of_the_client_in_the_line_hold(command: Path, own_address: str, topic: str) -> None:
     create(own_address, topic)

@@ -216,6 +216,7 @@ def test_a_file_against_both_defaults(file: Any) -> None:
     assert "num.partitions" in config("diff", path).stdout
 
 
+@pytest.mark.long
 def test_a_running_broker(own_address: str, run_process: Any, topic: str) -> None:
     librdkafka.create(own_address, topic, retention_ms="1000")
     rows = {row["setting"]: row for row in run_process("config", "diff", "-b", own_address, "--json").json}

@@ -49,6 +49,7 @@ def test_json() -> None:
     assert figures["first_ack_ms"] > 0
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_keep_leaves_it_serving_until_a_signal(how: signal.Signals) -> None:
     from confluent_kafka.admin import AdminClient

@@ -486,6 +486,7 @@ def test_a_clock_that_stands_behind(file: Path, used: Path) -> None:
     assert one.seen.startswith(f"{log} was written 5.0 hours from now")
 
 
+@pytest.mark.long
 def test_the_broker_and_its_configuration_at_once(file: Path, tmp_path: Path) -> None:
     """Both subjects in one call; a broker that runs from that very file."""
     process = subprocess.Popen(

@@ -466,6 +466,7 @@ def doctor(*words: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
+@pytest.mark.long
 def test_the_command(broker: BrokerProcess) -> None:
     """What people and programs see, and how it ends."""
     well = doctor(broker.address, "--json")
@@ -487,6 +488,7 @@ def test_the_command(broker: BrokerProcess) -> None:
     assert json.loads(doctor(f"localhost:{port}", "--json").stdout)["problems"] == 1
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -32,6 +32,7 @@ def rows(*arguments: object) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.output.splitlines()]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 def test_kafkas_tool_and_we_see_the_same_records() -> None:
     files = [KAFKA_FILES / folder / f"{SEGMENT}.log" for folder in FOLDERS]

@@ -22,6 +22,7 @@ SENT = re.compile(
 )
 
 
+@pytest.mark.long
 def test_the_manuals_lines(run: Run, address: str) -> None:
     """As they stand there after `kafka-producer-perf-test.sh` and `kafka-consumer-perf-test.sh`, with fewer records."""
     producer = f"""--topic perfTest --num-records 20000 \

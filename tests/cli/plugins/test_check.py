@@ -130,6 +130,7 @@ def test_what_implies_a_filter_is_shown(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_json(tmp_path: Path) -> None:
     done = check(written(tmp_path), "--json")
     reports: list[dict[str, Any]] = json.loads(done.stdout)
@@ -329,6 +330,7 @@ def test_a_plugin_that_exits_in_every_place_does_not_end_the_check(tmp_path: Pat
     assert any(name.startswith("broker: ") for name in found)
 
 
+@pytest.mark.long
 def test_other_installed_plugins_do_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless a setting says so: each of them would take its port."""
     said = tmp_path / "said"
@@ -347,6 +349,7 @@ def leafcuttr_register_services():
     assert (done.exit_code, said.exists()) == (0, True), done.output
 
 
+@pytest.mark.long
 def test_listeners_take_free_ports(tmp_path: Path) -> None:
     """Another program has the port that is the default."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -369,6 +372,7 @@ def test_listeners_take_free_ports(tmp_path: Path) -> None:
         assert "another program listens there" in done.stdout
 
 
+@pytest.mark.long
 def test_the_settings_count(tmp_path: Path) -> None:
     """A filter is made with those of the topic, a service with those of the broker."""
     done = check(written(tmp_path), "--topic-config", "lc.plugin.parcels.max=5000")
@@ -378,6 +382,7 @@ def test_the_settings_count(tmp_path: Path) -> None:
     assert done.exit_code == 0
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("check_of_it", ["", ", check=lambda value: None if value == 'a:1' else 'no a:1'"])
 def test_a_text_that_switches_it_on_has_to_be_given(tmp_path: Path, check_of_it: str) -> None:
     """A boolean is true for the check; what a text may be nobody knows but its author."""

@@ -290,6 +290,7 @@ def values_until(address: str, topic: str, count: int) -> list[bytes]:
     return [message.value() for message in read(address, topic, count, isolation_level="read_committed")]
 
 
+@pytest.mark.long
 def test_the_queue_is_bounded(run: Run, address: str, one: str, tmp_path: Path) -> None:
     """A hundred megabytes go through a client whose queue holds four, in a process of its own to be weighed."""
     line = b"x" * 999 + b"\n"

@@ -279,6 +279,7 @@ def test_what_an_exception_leaves_open_is_aborted_and_it_comes_out(
     ]
 
 
+@pytest.mark.long
 def test_over_tls_with_a_password_and_certificates_as_text(tmp_path: Path) -> None:
     """All that an executor needs is in the properties."""
     from confluent_kafka.admin import (

@@ -277,6 +277,7 @@ async def test_what_an_open_transaction_holds_back_does_not_come(peer: Peer, top
         assert await read_to(reader, {tp: 2}) == {tp: [b"a"]}
 
 
+@pytest.mark.long
 async def test_through_connections_that_are_cut_anywhere(tmp_path: Path) -> None:
     chosen = random.Random(5)
     proxy = CuttingProxy((None, chosen.choice([30, 300, 3000, 30_000])) for _ in range(60))

@@ -270,6 +270,7 @@ def named(kind: str, name: str) -> tuple[Callable[[Any, dict[str, Any]], Any], A
     return lambda client, conf: ProtobufSerializer(proto, client, conf), proto(**ADA)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("ids", IDS)
 @pytest.mark.parametrize("strategy", ["topic", "record", "topic-record"])
 @pytest.mark.parametrize("kind", KINDS)

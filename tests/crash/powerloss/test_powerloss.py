@@ -48,6 +48,7 @@ def test_promises_hold_after_a_cut(life: Life, seed: int, scratch: Path) -> None
     assert not wrong, f"--crash-seed {seed}: " + "\n".join(wrong)
 
 
+@pytest.mark.long
 def test_the_program_starts_after_a_cut_and_once_more_after_sigkill(
     life: Life, seed: int, scratch: Path
 ) -> None:

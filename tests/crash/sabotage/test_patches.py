@@ -69,6 +69,7 @@ def test_a_file_that_is_gone_is_named(source: Path) -> None:
         apply(PATCHES[0], source)
 
 
+@pytest.mark.long
 def test_a_broker_runs_from_the_copy(clean: Path, tmp_path: Path) -> None:
     assert environ_of(clean)["PYTHONPATH"].startswith(str(clean))
     with pytest.raises(PatchError, match="a broker would run from"):

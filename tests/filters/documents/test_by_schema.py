@@ -198,6 +198,7 @@ def test_while_the_registry_reads_records_have_to_come_again(broker: RunningBrok
         assert isinstance(verdict, NotReady) and "_schemas" in verdict.waits_for
 
 
+@pytest.mark.long
 def test_without_a_registry_it_is_not_made() -> None:
     for text in (
         "flatten decode=schema",

@@ -53,6 +53,7 @@ async def delete_records(address: str, topic: str, before: int) -> None:
     await trio.to_thread.run_sync(run)
 
 
+@pytest.mark.long
 async def test_a_flow_begins_at_the_latest_where_it_is_told_to(tmp_path: Path) -> None:
     spec = flow_of("orders", start=Start.LATEST, refresh_s=0.05)
     async with two_clusters(tmp_path) as ends:
@@ -130,6 +131,7 @@ async def test_a_topic_that_was_created_anew_is_read_from_its_beginning(tmp_path
         assert await contents(ends.target, "orders") == first + second
 
 
+@pytest.mark.long
 async def test_a_topic_is_deleted_and_created_anew_while_it_is_read(tmp_path: Path) -> None:
     async with two_clusters(tmp_path) as ends:
         await ends.source.create_topic("orders", partitions=1)

@@ -65,6 +65,7 @@ async def is_reset(target: Peer) -> bool:
     return control.Requests("f").reset_key not in entries
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("to", "first"),
     [("earliest", 0), ("latest", 20), (1, 0), (1 << 60, 20), ({PARTITION: 15}, 15)],

@@ -146,6 +146,7 @@ def committed(address: str, group: str, topic: str) -> int:
     return int(found.offset)
 
 
+@pytest.mark.long
 def test_positions_of_groups_are_translated_and_committed(tmp_path: Path) -> None:
     text = f"{MIRROR}sync.group.offsets.enabled = true\ntopics = work.*\n"
     with (
@@ -200,6 +201,7 @@ def flows(broker: BrokerProcess) -> dict[str, Any]:
         return {row["flow"]: row for row in json.load(got)}
 
 
+@pytest.mark.long
 def test_a_cluster_that_is_away_is_a_line_of_health(tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     with forwarding(tmp_path / "here", MIRROR, topics={"work": 1}, there=address) as here:
@@ -303,6 +305,7 @@ def test_both_ways_nothing_comes_back(tmp_path: Path) -> None:
                 assert not [name for name in topics if "here.there." in name or "there.here." in name]
 
 
+@pytest.mark.long
 def test_filters_of_a_flow(tmp_path: Path) -> None:
     text = f"{MIRROR}lc.filters = even\ntopics = work\n"
     with running_broker(tmp_path / "there") as there:
@@ -336,6 +339,7 @@ def test_settings_of_a_client_that_cannot_be_used_end_the_start(tmp_path: Path) 
         pass
 
 
+@pytest.mark.long
 def test_a_cluster_with_tls_and_a_password(tmp_path: Path) -> None:
     with secured_broker(tmp_path / "there") as there:
         given = there.client("SASL_SSL", "SCRAM-SHA-512")

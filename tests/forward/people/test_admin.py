@@ -8,6 +8,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import leafcuttr_forward
 from forward.clusters import create, produce, read
 from forward.mm2.test_service import commit
@@ -34,6 +36,7 @@ def flow_of(broker: BrokerProcess) -> Any:
     )
 
 
+@pytest.mark.long
 def test_what_a_broker_that_forwards_shows(tmp_path: Path, hub: LiveBroker) -> None:
     here = f"127.0.0.1:{free_port()}"
     file = tmp_path / "mirror.properties"

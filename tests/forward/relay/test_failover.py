@@ -71,6 +71,7 @@ async def test_another_source_is_read_within_two_intervals(
         await whole(hub, topic, 150)
 
 
+@pytest.mark.long
 async def test_records_that_come_all_the_time_come_once(
     tmp_path: Path, make_run: MakeRun, hub: LiveBroker, topic: str
 ) -> None:

@@ -246,6 +246,7 @@ async def test_streams(proxy: Running) -> None:
         assert found[3] == {"key_base64": "/w==", "value": None}
 
 
+@pytest.mark.long
 async def test_a_schema_that_some_values_would_keep_busy_for_ever(proxy: Running) -> None:
     """They are decoded in another process, with a deadline, and the others as ever."""
     schema = await registered(proxy, "t-value", '{"type":"string","pattern":"^(a+)+$"}', "JSON")

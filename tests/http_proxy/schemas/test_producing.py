@@ -70,6 +70,7 @@ async def test_a_text_is_registered_again_after_its_subject_was_deleted(proxy: R
     assert schemas_of(proxy).belongs(id, "t-value")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "type, schema, value, data",
     [
@@ -101,6 +102,7 @@ async def test_partition_headers_and_timestamp(proxy: Running) -> None:
     await refused(proxy, "t/partitions/9", {"value_schema": '"int"', "records": [{"value": 2}]}, 40402)
 
 
+@pytest.mark.long
 async def test_what_is_refused(proxy: Running) -> None:
     good = await produced(proxy, "t", {"value_schema": USER, "records": [{"value": ANN}]})
     id = good["value_schema_id"]
@@ -277,6 +279,7 @@ async def test_a_request_that_takes_too_long_lets_go_of_its_thread(tmp_path: Pat
         producing.add_converted = real
 
 
+@pytest.mark.long
 async def test_a_schema_that_some_values_would_keep_busy_for_ever(proxy: Running) -> None:
     """Its values are checked in another process, with a deadline."""
     body: dict[str, Any] = {"value_schema": '{"type":"string","pattern":"^(a+)+$"}'}

@@ -156,6 +156,7 @@ def test_the_proxy_reads_what_confluents_serializers_write(
         assert record["value"] == read
 
 
+@pytest.mark.long
 def test_the_requests_of_the_documentation(site: Site, tmp_path: Path) -> None:
     """https://docs.confluent.io/platform/current/kafka-rest/quickstart.html"""
     schema = {"type": "record", "name": "User", "fields": [{"name": "name", "type": "string"}]}

@@ -206,6 +206,7 @@ def test_the_list_of_bad_records_is_bounded() -> None:
     assert f"due to {3 * MOST_RECORD_ERRORS} record errors" in str(error)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("codec", [codec for codec in Codec if codec is not Codec.NONE])
 def test_a_bomb_is_refused(codec: Codec) -> None:
     bomb = encode_batch([Record(0, NOW, b"k", bytes(101 << 20))], codec=codec, level=1)

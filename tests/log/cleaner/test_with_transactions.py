@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from leafcuttr.log.layout.checkpoints import read_offsets
 from leafcuttr.wire.records import Record, encode_batch
 from leafcuttr_sdk import TopicPartition
@@ -24,6 +26,7 @@ SETTINGS = {
 ROUNDS = 8
 
 
+@pytest.mark.long
 def test_the_last_committed_value_of_each_key_stays(tmp_path: Path) -> None:
     from confluent_kafka import Producer
 

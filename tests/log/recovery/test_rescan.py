@@ -181,6 +181,7 @@ def assert_offline(found: Started) -> None:
         append(found.log, batch(1, key=b"k"), NOW)
 
 
+@pytest.mark.one_in(5)
 @each_start
 @pytest.mark.parametrize("field", CHECKED)
 @few
@@ -200,6 +201,7 @@ def test_behind_the_recovery_point_the_log_is_cut_from_the_damaged_batch_on(
     close(log)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("start", ["after another boot", "behind a checkpoint before the recovery point"])
 @pytest.mark.parametrize("field", BASE_OFFSET | CHECKED)
 @few
@@ -212,6 +214,7 @@ def test_before_the_recovery_point_the_partition_goes_offline_and_nothing_is_cut
     assert_offline(started(prepared, scratch, start, number, at, mask))
 
 
+@pytest.mark.one_in(6)
 @each_start
 @pytest.mark.parametrize("field", FIELDS)
 @few

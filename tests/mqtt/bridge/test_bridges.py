@@ -81,6 +81,7 @@ async def test_nothing_comes_back(tmp_path: Path, protocol: str) -> None:
                     ]
 
 
+@pytest.mark.one_in(3)
 @needs_mosquitto
 @PROTOCOLS
 @pytest.mark.parametrize("qos", [1, 2])
@@ -176,6 +177,7 @@ async def test_a_bridge_to_this_broker_itself(
         await client.nothing()
 
 
+@pytest.mark.one_in(3)
 @needs_mosquitto
 @PROTOCOLS
 async def test_a_broker_there_that_is_killed(tmp_path: Path, protocol: str) -> None:

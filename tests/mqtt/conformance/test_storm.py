@@ -187,6 +187,7 @@ both_qos_5 = normative(
 )
 
 
+@pytest.mark.one_in(3)
 @both_qos
 @both_qos_5
 @pytest.mark.parametrize("version", [4, 5])

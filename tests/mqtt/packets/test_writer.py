@@ -129,6 +129,7 @@ def test_what_no_packet_can_hold(packet: Packet) -> None:
         encode(packet, V5)
 
 
+@pytest.mark.long
 def test_the_largest_packet() -> None:
     most = 268_435_455 - 3
     raw = encode(Publish("t", bytes(most)), V311)

@@ -121,6 +121,7 @@ def listening(files: Files, **more: str) -> dict[str, object]:
     return settings
 
 
+@pytest.mark.long
 async def test_every_listener_of_this_broker(tmp_path: Path, files: Files) -> None:
     async with running_mqtt(tmp_path, listening(files)) as mqtt:
         urls = {

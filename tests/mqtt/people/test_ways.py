@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from support.mqtt import RunningMqtt, running_mqtt
 from support.mqtt_bridges import bridge, is_up
@@ -35,6 +36,7 @@ async def until(mqtt: RunningMqtt, wanted: Scrape) -> None:
         raise
 
 
+@pytest.mark.long
 async def test_a_bridge(tmp_path: Path) -> None:
     port = free_port()
     topics = 'out/# out 1 "" site/, in/# in 1, narrow/+ out 1'
@@ -101,6 +103,7 @@ async def test_a_bridge(tmp_path: Path) -> None:
             )
 
 
+@pytest.mark.long
 async def test_a_way_down(tmp_path: Path) -> None:
     settings = {
         "mqtt.topic.egress.orders": "orders/{key}",

@@ -115,6 +115,7 @@ async def test_from_a_time_and_from_an_offset(mqtt: RunningMqtt) -> None:
         await client.nothing()
 
 
+@pytest.mark.long
 async def test_more_than_a_client_takes_at_once(mqtt: RunningMqtt) -> None:
     count = 3000
     publisher = await mqtt.connect("dev")
@@ -129,6 +130,7 @@ async def test_more_than_a_client_takes_at_once(mqtt: RunningMqtt) -> None:
         await client.nothing()
 
 
+@pytest.mark.long
 async def test_what_is_published_meanwhile_is_neither_lost_nor_twice(mqtt: RunningMqtt) -> None:
     """Mapped and not; several publishers go on while clients begin. One of two Kafka topics is synced: what is in the
     other one waits for that before it is live."""

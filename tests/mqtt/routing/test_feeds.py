@@ -133,6 +133,7 @@ async def test_it_goes_on_when_the_client_is_back(tmp_path: Path, qos: int) -> N
         await client.nothing()
 
 
+@pytest.mark.long
 async def test_after_a_restart_they_are_sent_from_the_beginning(tmp_path: Path) -> None:
     async with running_mqtt(tmp_path, {"mqtt.max.inflight": 10}) as mqtt:
         retain(mqtt)

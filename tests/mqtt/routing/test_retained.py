@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,6 +53,7 @@ def test_an_expired_one_is_sent_to_nobody_and_goes() -> None:
     assert kept.get("a") is None
 
 
+@pytest.mark.long
 def test_a_filter_goes_down_only_where_it_may_match() -> None:
     """Of 100,000 topics a filter that names their device sees those of that device."""
     kept = RetainedMessages()

@@ -76,6 +76,7 @@ async def retain(mqtt: RunningMqtt, count: int) -> None:
     await client.leave()
 
 
+@pytest.mark.long
 async def test_others_are_answered_while_a_client_gets_many_retained_messages(mqtt: RunningMqtt) -> None:
     """A few thousand packets of SUBSCRIBE in one read, with many retained messages each, held the loop for minutes."""
     await retain(mqtt, 1000)
@@ -246,6 +247,7 @@ async def test_a_client_that_leaves_while_its_filters_are_read(mqtt: RunningMqtt
     assert len(mqtt.running.hub.clients["c"].session.subscriptions) <= 10_000
 
 
+@pytest.mark.long
 async def test_many_small_packets_are_answered_in_steps(
     mqtt: RunningMqtt, monkeypatch: pytest.MonkeyPatch
 ) -> None:

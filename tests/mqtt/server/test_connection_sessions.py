@@ -125,6 +125,7 @@ async def test_subscriptions_of_a_connection_that_was_taken_over_are_not_made(
     assert answer == PubAck(1, ReasonCode.NO_MATCHING_SUBSCRIBERS)
 
 
+@pytest.mark.long
 async def test_a_client_that_was_slow_gets_all_that_waited(mqtt: RunningMqtt) -> None:
     """What waits goes out in pieces, and nothing else has to happen for the next piece."""
     slow = await mqtt.connect("slow")
@@ -211,6 +212,7 @@ def needed(hub: Hub) -> int:
     return hub.store._checkpoints._needed
 
 
+@pytest.mark.long
 async def test_messages_for_a_slow_client_wait_in_the_log(hubs: list[Hub], mqtt: RunningMqtt) -> None:
     """Also where its session ends with its connection. They come in their order, and the log needs none of them
     then."""
@@ -383,6 +385,7 @@ async def test_a_message_that_a_member_refuses_goes_to_no_other(mqtt: RunningMqt
     await other.nothing()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("how", ["deleted", "clean", "expired"])
 async def test_a_session_that_is_kept_keeps_its_share_until_it_ends(mqtt: RunningMqtt, how: str) -> None:
     """Then other members get it, also what is in the log only."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from leafcuttr_mqtt.messages import Message
 from support.mqtt import V3, RunningMqtt
 
@@ -21,6 +23,7 @@ async def test_many_retained_messages_are_sent_in_steps_and_none_is_lost(mqtt: R
     await other.nothing()
 
 
+@pytest.mark.long
 async def test_a_client_that_leaves_meanwhile_gets_no_more_of_them(mqtt: RunningMqtt) -> None:
     for number in range(MANY):
         mqtt.running.hub.retained.put(Message(f"r/{number}", b"x", 1, True))

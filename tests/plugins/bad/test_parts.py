@@ -330,6 +330,7 @@ def test_a_forked_process_that_comes_back_to_the_loop_is_ended(driven: Driven) -
     assert driven.is_well()
 
 
+@pytest.mark.long
 def test_then_sigint_stops_the_broker(driven: Driven) -> None:
     """The last of this file: a real SIGINT is no failure of a plugin."""
     assert driven.broker.stop(signal.SIGINT) == 0

@@ -156,6 +156,7 @@ class LeavesOne:
         await trio.sleep_forever()
 
 
+@pytest.mark.long
 def test_one_that_is_left_behind_is_found() -> None:
     with pytest.raises(ContractError, match=r"leaves nothing: each time .* 1 more process was left"):
         check_service(LeavesOne)

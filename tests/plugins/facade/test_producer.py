@@ -482,6 +482,7 @@ async def test_options_that_cannot_be(view: Broker, options: dict[str, Any]) -> 
 # --- many ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_many_records_topics_and_partitions(view: Broker, writes: list[int]) -> None:
     await view.topics.create("wide", partitions=200)
     await view.topics.create("long")

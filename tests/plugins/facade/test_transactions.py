@@ -923,6 +923,7 @@ async def test_offsets_are_committed_with_the_transaction_or_not_at_all(live: Li
         assert view.groups.committed("g") == {SOURCE: CommittedOffset(3, "note")}
 
 
+@pytest.mark.long
 async def test_many_offsets_are_committed_in_several_batches(live: Live) -> None:
     async with live() as view, view.transaction("id") as producer:
         await view.topics.create("wide", partitions=1200)

@@ -174,6 +174,7 @@ def test_it_comes_and_goes_with_the_setting(tmp_path: Path, folder: Path) -> Non
         assert values(broker, "t", 5)[4] == b"1m"
 
 
+@pytest.mark.long
 def test_while_the_plugin_is_off(tmp_path: Path, folder: Path) -> None:
     with running_broker(tmp_path, on(folder)) as broker:
         create(broker, "t", check="true")
@@ -220,6 +221,7 @@ def test_a_plugin_that_was_never_on(tmp_path: Path, folder: Path) -> None:
         create(broker, "t", check="true")
 
 
+@pytest.mark.long
 def test_a_bundled_plugin_is_asked_once_a_topic_has_its_setting(tmp_path: Path) -> None:
     """While it is off; before that its specifications are not even imported."""
     specs = "import 'leafcuttr_registry.validation.specs' # "
@@ -310,6 +312,7 @@ def test_a_default_of_a_plugin_that_is_gone(tmp_path: Path, folder: Path) -> Non
         assert send(broker, "t", b"1").error_code == 0
 
 
+@pytest.mark.long
 def test_a_default_that_was_set_while_running_of_a_plugin_that_is_gone(tmp_path: Path, folder: Path) -> None:
     with running_broker(tmp_path, on(folder)) as broker:
         create(broker, "t")

@@ -66,6 +66,7 @@ def stored_values(live: LiveBroker, partition: int) -> list[bytes | None]:
     return found
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
 @pytest.mark.parametrize("config", CONFIGS)
 def test_no_record_is_shown_twice(tmp_path: Path, codec: Codec, config: str) -> None:

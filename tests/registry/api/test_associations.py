@@ -189,6 +189,7 @@ def test_a_schema_that_is_referred_to_is_no_topics_own(ask: Asked) -> None:
     assert code(answer) == (422, 42206), answer
 
 
+@pytest.mark.long
 def test_they_survive_a_restart_and_those_of_others_are_followed(tmp_path: Path) -> None:
     key = AssociationKey("default", "theirs", "ns", "topic", "value", "s")
     with running_registry(tmp_path) as registry:

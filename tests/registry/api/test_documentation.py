@@ -54,6 +54,7 @@ def test_the_document_is_one(ask: Asked) -> None:
     assert answer.headers["content-type"] == "application/vnd.oai.openapi+json"
 
 
+@pytest.mark.long
 def test_requests_made_from_the_document(registry: RegistryProcess, pytestconfig: pytest.Config) -> None:
     """No 500, and status, type and body of each answer are those that the document has."""
     import schemathesis

@@ -292,6 +292,7 @@ def test_circles_of_two_lengths() -> None:
     assert compare(circle(101), circle(103)) == []
 
 
+@pytest.mark.long
 def test_unions_of_many_records() -> None:
     def union(size: int, of: str) -> Any:
         return [record(("x", of), name=f"R{at}") for at in range(size)]

@@ -94,6 +94,7 @@ def test_more_bytes_have_more_time(shop: Shop, monkeypatch: pytest.MonkeyPatch) 
     assert told[3] is None
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "values, why",
     [

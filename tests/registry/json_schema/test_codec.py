@@ -119,6 +119,7 @@ def test_keywords_that_are_ours(schema: Any, good: Any, bad: Any) -> None:
             codec.encode(bad)
 
 
+@pytest.mark.long
 def test_many_items_are_compared_in_time() -> None:
     ORDER.check(json.dumps({"id": 1, "tags": [{"a": n} for n in range(50_000)]}).encode())
 

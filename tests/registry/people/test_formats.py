@@ -75,6 +75,7 @@ def test_json_schema(registry: RegistryProcess) -> None:
         codec.encode("{}", value("fmt-json"))
 
 
+@pytest.mark.long
 def test_a_schema_that_some_values_would_keep_busy_for_ever(
     registry: RegistryProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,6 +131,7 @@ def test_a_schema_that_a_header_names(registry: RegistryProcess) -> None:
     assert codec.encode(seven, Place("fmt-header", "value", (("b", None),))) == id + b"\x0e\0"
 
 
+@pytest.mark.long
 def test_confluents_serializer_with_headers_is_consumed_and_filtered(registry: RegistryProcess) -> None:
     """A condition sees what the format makes of keys and values."""
     from confluent_kafka import Producer

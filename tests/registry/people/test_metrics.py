@@ -151,6 +151,7 @@ def test_a_refusal_of_the_client_is_no_trouble(registry: RegistryProcess) -> Non
         librdkafka.alter(address, "topic", SCHEMAS, {"max.message.bytes": "8388608"})
 
 
+@pytest.mark.long
 async def test_before_the_topic_is_read(tmp_path: Path) -> None:
     """There is no state of a registry to look at: here none runs at all."""
     given: dict[str, str | int | float | bool] = {

@@ -310,6 +310,7 @@ def test_old_and_new_are_the_writers_and_the_readers() -> None:
     assert "was of int32 and is of string" in found.message
 
 
+@pytest.mark.long
 def test_a_chain_of_messages_needs_no_stack() -> None:
     def chain(last: str) -> str:
         links = "".join(f"message M{at} {{ M{at + 1} a = 1; }}" for at in range(3000))

@@ -157,6 +157,7 @@ def test_references_that_explode() -> None:
     FORMAT.parse('import "a39"; import "b39";', references)
 
 
+@pytest.mark.long
 def test_references_share_one_budget() -> None:
     each = ResolvedReference(P3 + ";" * (PARSE_STEPS // 3), {})
     references = {f"r{at}": each for at in range(4)}

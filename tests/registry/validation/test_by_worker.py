@@ -166,6 +166,7 @@ def test_while_the_registry_is_away_records_wait(shop: Shop) -> None:
     ]
 
 
+@pytest.mark.long
 def test_the_broker_serves_others_meanwhile(tmp_path: Path) -> None:
     """A producer that sends nothing but values which take too long: another topic and the registry are answered."""
     with running_broker(tmp_path, SETTINGS, ["registry"]) as broker:

@@ -67,6 +67,7 @@ async def test_a_long_family_has_one_header(serve: Serve) -> None:
     assert sum(line.startswith("kafka_log_log_size{") for line in lines) == 250
 
 
+@pytest.mark.long
 async def test_others_have_their_turn_during_a_scrape(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """With turns of no length the loop goes round after every step: every hundred samples of a family."""
     broker = await serve({"num.partitions": "1000"})

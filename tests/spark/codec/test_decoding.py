@@ -242,6 +242,7 @@ def test_bombs_end_at_the_limit(codec: Codec) -> None:
     assert len(decoded(bomb, Wanted(limit=9 << 20, headers=True))) == 1
 
 
+@pytest.mark.long
 def test_a_bomb_of_tiny_records_takes_little_memory() -> None:
     records = b"\x0c\0\0\0\1\1\0" * (1 << 20)
     batch = bytearray(HEADER_SIZE) + records

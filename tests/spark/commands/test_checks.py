@@ -127,6 +127,7 @@ main()
 """
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "words",
     [

@@ -123,6 +123,7 @@ async def serving(tmp_path: Path, settings: dict[str, str] | None = None) -> Asy
         yield Served(broker, folder)
 
 
+@pytest.mark.long
 @pytest.mark.setting("lc.spark.pipelines", "lc.spark.program", "lc.spark.scan.interval.ms")
 async def test_each_file_has_a_process_and_what_it_says_is_shown(tmp_path: Path) -> None:
     async with serving(tmp_path) as served:
@@ -195,6 +196,7 @@ async def test_a_file_whose_text_is_the_same_is_left_alone(tmp_path: Path) -> No
         assert not Path(f"{path}.stopped").exists()
 
 
+@pytest.mark.long
 async def test_bad_files_are_a_line_and_others_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with serving(tmp_path) as served:
         line = "bad.yaml:3: steps[0]: there is no operation filtre; did you mean filter?"

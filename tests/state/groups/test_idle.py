@@ -85,6 +85,7 @@ async def test_clients_that_never_come_back(clients: int, start: Start, autojump
         assert alive(Group) <= MOST_IDLE + 1, "the last that expired may be a variable of the timer's task"
 
 
+@pytest.mark.long
 async def test_what_they_take_of_memory(start: Start, autojump_clock: MockClock) -> None:
     groups = (await topics(opened(start))).groups
     async with running(groups):
@@ -140,6 +141,7 @@ async def test_long_names_count_for_more(start: Start) -> None:
         assert sum(len(name) for name in names(groups)) < 10 << 20
 
 
+@pytest.mark.long
 async def test_ids_with_long_names_do_not_take_those_of_others(start: Start) -> None:
     """A few dozen requests a round trip would do, and no other client would come to join."""
     groups = (await topics(opened(start))).groups

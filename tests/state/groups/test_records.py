@@ -97,6 +97,7 @@ def test_subscriptions() -> None:
         assert topics_of(broken) is None
 
 
+@pytest.mark.long
 async def test_kafkas_own_tool_reads_what_we_write(start: Callable[..., Broker]) -> None:
     if reason := jars.missing():
         pytest.skip(reason)

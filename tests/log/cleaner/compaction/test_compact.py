@@ -222,6 +222,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.long
 @settings(
     max_examples=sampled(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

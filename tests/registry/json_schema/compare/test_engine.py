@@ -64,6 +64,7 @@ def test_a_schema_is_compatible_with_itself_and_with_all_that_is_allowed(seed: i
     assert types(one, {"$schema": DIALECTS[draft]}) == []
 
 
+@pytest.mark.long
 def test_most_refusals_have_a_value_that_is_refused() -> None:
     with_value = without = 0
     for seed in range(150):

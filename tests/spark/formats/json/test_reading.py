@@ -84,6 +84,7 @@ TEXTS = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @given(
     st.lists(TEXTS | st.binary(max_size=6).map(lambda data: data.decode("latin-1")), max_size=6),
     st.booleans(),
