@@ -176,6 +176,7 @@ def test_rows_by_name_and_by_pattern() -> None:
     assert chosen(None) == list(ROWS)
 
 
+@pytest.mark.long
 def test_it_writes_nothing_and_wants_a_tree_that_can_run(tmp_path: Path) -> None:
     run = Path(__file__).with_name("run.py")
     for words, said in ((["--write"], "none for the page"), ([], "there is no")):

@@ -32,6 +32,7 @@ def test_names_that_have_not_been_seen(tmp_path: Path) -> None:
     assert all(value > 0 for values in kinds.values() for value in values) and len(kinds) == 2
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("user", ["", "ann"])
 def test_clients_are_served_and_stay(tmp_path: Path, user: str) -> None:
     certificate = security.Certificate(tmp_path).make()

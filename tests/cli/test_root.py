@@ -59,6 +59,7 @@ def _shell(line: str, own_address: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("words", ["topics list", "consume many", "config describe --json", "--version"])
 def test_a_full_place_for_the_output_is_one_line(run_process: Run, own_address: str, words: str) -> None:

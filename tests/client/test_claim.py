@@ -147,6 +147,7 @@ class Coordinator:
         return broker
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("where", ["find", "join", "sync"])
 @pytest.mark.parametrize("code", [ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR])
 async def test_a_coordinator_that_stays_away_is_what_is_told(

@@ -34,6 +34,7 @@ def test_words_folder_environment_and_path_are_those_given(tmp_path: Path, fresh
     assert f'"given {tmp_path} plugins"' in ran.stdout
 
 
+@pytest.mark.long
 def test_streams_and_status(tmp_path: Path) -> None:
     ran = run_leafcuttr(["--version"])
     assert (ran.returncode, ran.stderr) == (0, "") and ran.stdout.startswith("leafcuttr, version ")

@@ -270,6 +270,7 @@ def transaction(state: TransactionState, epoch: int) -> tuple[bytes, bytes]:
     return stored_record(0, TransactionLogKey(transactional_id="x")), stored_record(1, value)
 
 
+@pytest.mark.long
 @SMALL
 @given(stored=internal_records())
 @example(stored=([OFFSET, GROUP], [transaction(TransactionState.DEAD, 0)]))

@@ -50,6 +50,7 @@ def shape(answer: httpx.Response) -> tuple[int, str | None, Any]:
     return answer.status_code, answer.headers.get("content-type"), text
 
 
+@pytest.mark.long
 async def test_a_slash_at_the_end_changes_nothing(client: httpx.AsyncClient) -> None:
     bodies = {
         "/topics/{topic}": {"records": [{"value": 1}]},
@@ -142,6 +143,7 @@ async def committed_by(proxy: Running, client: httpx.AsyncClient, group: str, bo
     return proxy.view.groups.committed(group)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("body", [b"", b"{}", b"null", b" {} ", b'{"offsets": null}'])
 async def test_a_commit_that_names_nothing_commits_all(
     proxy: Running, client: httpx.AsyncClient, body: bytes
@@ -207,6 +209,7 @@ async def test_numbers_as_texts(proxy: Running, client: httpx.AsyncClient) -> No
         assert produced.json().get("error_code") == 42206, wrong
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("header", "status"),
     [

@@ -148,6 +148,7 @@ async def test_the_memory_for_bodies_is_bounded(tmp_path: Path) -> None:
                 pass
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "noise",
     [

@@ -51,6 +51,7 @@ async def test_the_example_of_the_manual(proxy: Running) -> None:
     ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("sent", "accept", "answered"),
     [
@@ -239,6 +240,7 @@ async def test_a_gzip_bomb_is_refused(tmp_path: Path) -> None:
         assert proxy.broker.topics.names() == []
 
 
+@pytest.mark.long
 async def test_a_large_request_is_stored_whole_while_others_get_their_turn(proxy: Running) -> None:
     body = {"records": [{"key": number, "value": "x" * 1000} for number in range(8000)]}
     turns = 0

@@ -121,6 +121,7 @@ async def test_nodes_event_source(proxy: Running) -> None:
     assert json.loads(await run(program, *SWITCHES, "-e", EVENT_SOURCE, address, "90")) == list(range(90))
 
 
+@pytest.mark.long
 async def test_nodes_web_socket_with_credits(proxy: Running) -> None:
     program = node()
     await proxy.view.topics.create("t")
@@ -130,6 +131,7 @@ async def test_nodes_web_socket_with_credits(proxy: Running) -> None:
     assert (code, clean, seen) == (1000, True, list(range(1000)))
 
 
+@pytest.mark.long
 async def test_nodes_fetch(proxy: Running, tmp_path: Path) -> None:
     program = node()
     await proxy.view.topics.create("t")

@@ -65,6 +65,7 @@ def test_verify_names_each(bombed: Path) -> None:
     assert most_mb < MOST_MB
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 def test_dump_goes_on(bombed: Path, codec: str) -> None:
     text, most_mb = ran("dump", "--records", str(bombed / f"java-{codec}-0" / f"{0:020}.log"))

@@ -121,6 +121,7 @@ def test_nothing_of_a_log_is_sound(data: Path) -> None:
     assert keys(data / "segments-0") == list(range(11, 33))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(10))
 def test_random_damage_is_always_repaired(data: Path, seed: int) -> None:
     """And what was sound before is there after it, in order."""

@@ -119,6 +119,7 @@ def test_help_names_the_commands_of_plugins_apart(site: Path) -> None:
     assert "turn letters round" in theirs
 
 
+@pytest.mark.long
 def test_a_command_runs_and_has_help(site: Path) -> None:
     assert leafcuttr(site, "turn", "leaf") == Ran(0, "fael\n", "")
     assert "Turn a word round." in leafcuttr(site, "turn", "--help").out
@@ -150,6 +151,7 @@ def test_an_unknown_command_may_be_that_of_a_broken_plugin(site: Path) -> None:
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.long
 def test_disabled_and_single_files_by_the_environment(site: Path, tmp_path: Path) -> None:
     ran = leafcuttr(site, "turn", "leaf", environ={"KAFKA_LC_PLUGINS_DISABLED": "turned,other"})
     assert ran.status == 2 and "No such command 'turn'" in ran.err
@@ -165,6 +167,7 @@ def test_disabled_and_single_files_by_the_environment(site: Path, tmp_path: Path
     )
 
 
+@pytest.mark.long
 def test_shell_completion_offers_them(site: Path) -> None:
     words = {"_LEAFCUTTR_COMPLETE": "bash_complete", "COMP_WORDS": "leafcuttr tur", "COMP_CWORD": "1"}
     assert leafcuttr(site, environ=words).out.split() == [
@@ -224,6 +227,7 @@ def test_list_json_and_settings_of_a_file(site: Path) -> None:
     assert (on["state"], on["why"], on["missing"]) == ("enabled", None, [])
 
 
+@pytest.mark.long
 def test_describe(site: Path) -> None:
     ran = leafcuttr(site, "plugins", "describe", "turned")
     assert (ran.status, ran.err) == (0, "")

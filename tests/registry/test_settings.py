@@ -288,6 +288,7 @@ async def test_how_many_may_connect(tmp_path: Path) -> None:
             assert (await ended(second)).startswith(b"HTTP/1.1 503 ")
 
 
+@pytest.mark.long
 @pytest.mark.setting("lc.schema.registry.send.timeout.ms")
 async def test_who_takes_nothing_is_disconnected(tmp_path: Path) -> None:
     async with running(tmp_path / "data", {"send.timeout.ms": 50}) as registry:

@@ -98,6 +98,7 @@ def test_one_that_raises_where_a_client_leaves_is_told() -> None:
     )
 
 
+@pytest.mark.long
 def test_one_that_does_not_notice_that_its_client_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leafcuttr_sdk.testing.serving_trial.END_S", 0.3)
 
@@ -158,12 +159,14 @@ def test_a_service_that_serves_has_the_check_too() -> None:
         check_service(ServiceSpec("parcels", Failing), plugin=plugin())
 
 
+@pytest.mark.long
 def test_a_service_that_serves_over_a_unix_socket(tmp_path: object) -> None:
     settings = {f"{PREFIX}.port": -1, f"{PREFIX}.unix.path": f"{tmp_path}/s"}
     report = service_report(ServiceSpec("parcels", Serving), plugin(), settings)
     assert report.fine and report.checks[-1].name == "clients"
 
 
+@pytest.mark.long
 def test_a_service_without_a_listener_has_it_not() -> None:
     class Quiet:
         def __init__(self, broker: Broker) -> None: ...

@@ -90,6 +90,7 @@ def test_log_cleaner_enable(serve: Any, checks: list[None]) -> None:
         until(lambda: cleaner(broker).rounds == 1, "compaction")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.setting("log.cleaner.backoff.ms", while_running=True)
 def test_log_cleaner_backoff_ms(serve: Any, scope: str, checks: list[None]) -> None:
     with serve(BY_ITSELF) as broker:

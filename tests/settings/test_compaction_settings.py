@@ -52,6 +52,7 @@ def days(live: LiveBroker, topic: str, change: Any, *keys: bytes) -> None:
     assert len(live.files(topic)) == len(keys)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.setting("min.cleanable.dirty.ratio")
 def test_min_cleanable_dirty_ratio(live: LiveBroker, topic: str, change: Any) -> None:
     change(min_cleanable_dirty_ratio="1.0")
@@ -61,6 +62,7 @@ def test_min_cleanable_dirty_ratio(live: LiveBroker, topic: str, change: Any) ->
     assert offsets(live, topic) == [1, 2]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.setting("min.compaction.lag.ms")
 def test_min_compaction_lag_ms(live: LiveBroker, topic: str, change: Any) -> None:
     change.topic(min_cleanable_dirty_ratio="0.01")
@@ -71,6 +73,7 @@ def test_min_compaction_lag_ms(live: LiveBroker, topic: str, change: Any) -> Non
     assert offsets(live, topic) == [2, 3]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.setting("max.compaction.lag.ms")
 def test_max_compaction_lag_ms(live: LiveBroker, topic: str, change: Any) -> None:
     change.topic(min_cleanable_dirty_ratio="1.0")
@@ -81,6 +84,7 @@ def test_max_compaction_lag_ms(live: LiveBroker, topic: str, change: Any) -> Non
     assert offsets(live, topic) == [1, 2]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.setting("delete.retention.ms")
 def test_delete_retention_ms(live: LiveBroker, topic: str, change: Any) -> None:
     change(delete_retention_ms="5000")

@@ -174,6 +174,7 @@ def reads(monkeypatch: pytest.MonkeyPatch, folder: str) -> Iterator[Callable[[],
         yield lambda: found
 
 
+@pytest.mark.long
 @pytest.mark.setting("offsets.load.buffer.size")
 def test_offsets_load_buffer_size(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with serve(NO_CLEANER) as broker:

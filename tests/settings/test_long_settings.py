@@ -104,6 +104,7 @@ def test_a_broker_with_it_serves(serve: Any, name: str, value: int, caplog: pyte
     nothing_was_raised(caplog, () if takes else ("nothing more is taken from producers",))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("end", [min, max])
 def test_those_without_effect_have_none(serve: Any, end: Any, caplog: pytest.LogCaptureFixture) -> None:
     """All at once: what is only accepted cannot hide what another one does."""

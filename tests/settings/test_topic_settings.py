@@ -430,6 +430,7 @@ def test_segment_ms(live: LiveBroker, topic: str, change: Any) -> None:
     assert len(live.files(topic)) == 3
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.setting("segment.jitter.ms")
 def test_segment_jitter_ms(live: LiveBroker, topic: str, change: Any) -> None:
     partitions = 48

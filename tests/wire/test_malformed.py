@@ -76,6 +76,7 @@ def test_flipped_bytes_are_malformed_or_another_message(cls: type[Any]) -> None:
     check()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
 def test_noise_is_malformed_or_a_message(api: Any) -> None:

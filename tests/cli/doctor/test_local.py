@@ -374,6 +374,7 @@ ABILITIES = {
 }
 
 
+@pytest.mark.long
 def test_a_file_system_of_few_abilities(file: Path, tmp_path: Path) -> None:
     environ = lesser_disk(tmp_path, " ".join(ABILITIES))
     found = [one for one in doctor("--config", str(file), environ=environ) if one["check"] == "file-system"]
@@ -381,6 +382,7 @@ def test_a_file_system_of_few_abilities(file: Path, tmp_path: Path) -> None:
     assert seen == dict(ABILITIES.values())
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("files", "severity"), [(300, "problem"), (1000, "warning")])
 def test_the_limit_of_open_files(file: Path, files: int, severity: str) -> None:
     found = [one for one in doctor("-c", str(file), files=files) if one["check"] == "descriptors"]

@@ -270,6 +270,7 @@ def test_a_certificate_that_does_not_name_the_advertised_host(
     assert one.change[0] == "have a certificate made that names the advertised host"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("days", "names", "warnings"),
     [
@@ -524,6 +525,7 @@ def test_a_check_that_fails_is_a_finding_and_hides_no_other() -> None:
     assert "ZeroDivisionError: a plugin's" in found[0].finding.seen
 
 
+@pytest.mark.long
 def test_commands_that_it_proposes_exist() -> None:
     """Every `leafcuttr ...` in the lines to change is one that the command line understands."""
     commands = {context.command_path: command for context, command in walk()}

@@ -94,6 +94,7 @@ def problems(done: Result) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.long
 def test_all_is_well(tmp_path: Path) -> None:
     done = check(written(tmp_path))
     assert (done.exit_code, done.stderr) == (0, "")
@@ -258,6 +259,7 @@ def test_what_is_wrong_is_told(old: str, new: str, where: str, says: str, tmp_pa
     assert any(says in problem for problem in found.get(where, ())), done.stdout
 
 
+@pytest.mark.long
 def test_a_command_is_called_with_a_broker_in_which_the_plugin_runs(tmp_path: Path) -> None:
     """At both of its ports; and what it prints has to be JSON."""
     command = """
@@ -316,6 +318,7 @@ def test_what_is_imported_at_the_first_start_holds_up_nobody(
     assert "parcels has held the event loop" in caplog.text
 
 
+@pytest.mark.long
 def test_a_plugin_that_exits_in_every_place_does_not_end_the_check(tmp_path: Path) -> None:
     """And what is fine beside it is checked all the same."""
     source = PLAIN.replace("await trio.sleep_forever()", "raise SystemExit(3)")

@@ -74,6 +74,7 @@ def test_the_ready_line_and_the_ready_file(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_start_does_not_look_for_garbage_among_all_that_stays(tmp_path: Path) -> None:
     """It took 20 ms of 250. With Python's own threshold there are hundreds of small collections."""
     with running_broker(tmp_path, fresh=True):
@@ -135,6 +136,7 @@ def test_an_unreadable_directory(tmp_path: Path) -> None:
     assert "Permission denied" in one_line(text)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("setting", "words"),
     [

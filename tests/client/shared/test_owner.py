@@ -32,6 +32,7 @@ from support.waiting import eventually
 OpenOwner = Callable[..., AbstractAsyncContextManager[SharedProducer]]
 
 
+@pytest.mark.one_in(2)
 async def test_each_transaction_has_its_own_epoch(
     calls: Calls, opened: OpenOwner, peer: Peer, topic: str
 ) -> None:
@@ -287,6 +288,7 @@ async def test_what_cannot_be_an_id_or_a_timeout(opened: OpenOwner) -> None:
             pass
 
 
+@pytest.mark.one_in(2)
 async def test_many_write_to_one_at_once(calls: Calls, opened: OpenOwner, peer: Peer, topic: str) -> None:
     tps = [TopicPartition(topic, number) for number in range(3)]
     async with opened(f"x-{topic}") as owner:

@@ -103,6 +103,7 @@ def refused(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[int, i
     return error.value.http_status_code, error.value.error_code
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.duty("register", "evolve", "refuse")
 @pytest.mark.parametrize("type", TYPES)
 def test_register_evolve_and_be_refused(

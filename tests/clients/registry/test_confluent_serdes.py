@@ -321,6 +321,7 @@ def test_keys(bootstrap: str, client: SchemaRegistryClient, fresh: Callable[[str
     assert found == ["Ada Lovelace"] * 2
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_registering(
     bootstrap: str, client: SchemaRegistryClient, topic: str, kind: str, registry: RegistryProcess
@@ -448,6 +449,7 @@ def runner() -> Iterator[asyncio.Runner]:
         yield running
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("ids", IDS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_asyncio(

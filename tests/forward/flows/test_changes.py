@@ -71,6 +71,7 @@ async def test_a_flow_begins_at_the_latest_where_it_is_told_to(tmp_path: Path) -
         assert await contents(ends.target, "orders") == records
 
 
+@pytest.mark.long
 async def test_another_program_says_where_to_begin(tmp_path: Path) -> None:
     class Positions:
         async def positions(
@@ -87,6 +88,7 @@ async def test_another_program_says_where_to_begin(tmp_path: Path) -> None:
         assert await contents(ends.target, "orders") == records[15:]
 
 
+@pytest.mark.long
 async def test_a_source_whose_records_have_expired_is_followed(tmp_path: Path) -> None:
     async with two_clusters(tmp_path) as ends:
         await ends.source.create_topic("orders", partitions=1)
@@ -102,6 +104,7 @@ async def test_a_source_whose_records_have_expired_is_followed(tmp_path: Path) -
         assert report.partitions[PARTITION].lost_records == 15
 
 
+@pytest.mark.long
 async def test_expired_records_stop_a_flow_that_is_told_to(tmp_path: Path) -> None:
     async with two_clusters(tmp_path) as ends:
         await ends.source.create_topic("orders", partitions=1)
@@ -117,6 +120,7 @@ async def test_expired_records_stop_a_flow_that_is_told_to(tmp_path: Path) -> No
         assert "15 offsets are lost" in str(report.trouble)
 
 
+@pytest.mark.long
 async def test_a_topic_that_was_created_anew_is_read_from_its_beginning(tmp_path: Path) -> None:
     async with two_clusters(tmp_path) as ends:
         await ends.source.create_topic("orders", partitions=1)
@@ -155,6 +159,7 @@ async def test_a_topic_is_deleted_and_created_anew_while_it_is_read(tmp_path: Pa
         assert await contents(ends.target, "orders") == first + second
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("reaction", [Reaction.STOP, Reaction.CONTINUE])
 async def test_a_deleted_topic_stops_the_flow_or_is_forgotten(tmp_path: Path, reaction: Reaction) -> None:
     async with two_clusters(tmp_path) as ends:
@@ -173,6 +178,7 @@ async def test_a_deleted_topic_stops_the_flow_or_is_forgotten(tmp_path: Path, re
             assert report.events == {}
 
 
+@pytest.mark.long
 async def test_a_source_that_ends_before_the_position_is_gone_on_with_or_waited_for(tmp_path: Path) -> None:
     """As after an unclean election, or a restored backup; the topic has its id still."""
     from leafcuttr_forward.flows import positions

@@ -37,6 +37,7 @@ from support.waiting import eventually
 PARTITION = TopicPartition("orders", 0)
 
 
+@pytest.mark.long
 async def test_a_flow_is_paused_and_goes_on(tmp_path: Path) -> None:
     async with two_clusters(tmp_path) as ends:
         await ends.source.create_topic("orders", partitions=1)
@@ -89,6 +90,7 @@ async def test_a_paused_flow_is_reset(tmp_path: Path, to: control.ResetTo, first
         assert await contents(ends.target, "orders") == records[:20] + records[first:]
 
 
+@pytest.mark.long
 async def test_a_flow_that_runs_is_not_reset_until_it_is_paused(tmp_path: Path) -> None:
     async with two_clusters(tmp_path) as ends:
         await ends.source.create_topic("orders", partitions=1)
@@ -103,6 +105,7 @@ async def test_a_flow_that_runs_is_not_reset_until_it_is_paused(tmp_path: Path) 
             await eventually(lambda: report.partitions[PARTITION].position == 0, "it is reset")
 
 
+@pytest.mark.long
 async def test_a_flow_that_did_not_run_when_it_was_reset_and_resumed_goes_on_from_there(
     tmp_path: Path,
 ) -> None:
@@ -154,6 +157,7 @@ def test_when_a_flow_copies_nothing(said: list[str], holds: bool) -> None:
     assert pieces.holds is holds
 
 
+@pytest.mark.long
 async def test_a_second_process_stands_by(tmp_path: Path) -> None:
     async with two_clusters(tmp_path) as ends:
         await ends.source.create_topic("orders", partitions=1)

@@ -96,6 +96,7 @@ def logs(draw: st.DrawFn) -> list[Stored]:
     return found
 
 
+@pytest.mark.long
 @given(logs(), st.integers(0, 100), st.integers(0, 60), st.sampled_from([400, 2000, 1 << 20]))
 def test_what_comes_out_is_what_went_in(log: list[Stored], start: int, length: int, limit: int) -> None:
     read = read_of(log)
@@ -418,6 +419,7 @@ def kept(record: Record) -> Record:
     return record
 
 
+@pytest.mark.long
 @given(logs())
 def test_filters_that_keep_everything_change_nothing(log: list[Stored]) -> None:
     portion = made(read_of(log), maker=with_filters(list))

@@ -83,6 +83,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         yield broker
 
 
+@pytest.mark.long
 def test_the_sample_works_as_it_stands(tmp_path: Path, hub: BrokerProcess) -> None:
     text = SAMPLE.read_text().replace("localhost:9092", "{here}").replace("localhost:19092", "{hub}")
     with forwarding(tmp_path, text, topics={"perfTest": 2}, hub=hub.address) as edge:
@@ -115,6 +116,7 @@ sync.group.offsets.interval.seconds = 1
 """
 
 
+@pytest.mark.long
 def test_the_file_of_the_how_to_works_as_it_stands(tmp_path: Path, hub: BrokerProcess) -> None:
     """There the other cluster is the source, and this broker the target."""
     fill(hub.address, "orders", 2)

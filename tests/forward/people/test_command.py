@@ -142,6 +142,7 @@ async def test_pause_resume_and_reset(
     assert values(hub.address, target, 1) == [f"1:{each}" for each in range(10)]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("word", "again"),
     [

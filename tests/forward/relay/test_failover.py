@@ -47,6 +47,7 @@ def relay(
     return make_run(addresses, hub.address, {topic: topic}, pool=pool, mode="failover", **more)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("trouble", ["stops", "hangs"])
 async def test_another_source_is_read_within_two_intervals(
     trouble: str, tmp_path: Path, make_run: MakeRun, hub: LiveBroker, topic: str
@@ -130,6 +131,7 @@ async def test_a_source_that_ends_before_the_position_is_waited_for(
         await whole(hub, topic, 120)
 
 
+@pytest.mark.long
 async def test_a_source_with_other_records_is_not_read(
     tmp_path: Path, make_run: MakeRun, hub: LiveBroker, topic: str
 ) -> None:
@@ -177,6 +179,7 @@ async def test_the_first_source_that_answers_is_begun_with(
         await whole(hub, topic, 100)
 
 
+@pytest.mark.long
 async def test_a_slow_link_is_no_switch(
     tmp_path: Path, make_run: MakeRun, hub: LiveBroker, topic: str
 ) -> None:

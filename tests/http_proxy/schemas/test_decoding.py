@@ -51,6 +51,7 @@ def pairs(records: list[Any]) -> list[tuple[Any, Any]]:
     return [(record["key"], record["value"]) for record in records]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "type, format, schema, value, back",
     [
@@ -157,6 +158,7 @@ async def test_while_the_registry_is_not_ready(proxy: Running) -> None:
         assert pairs(await one.read()) == [(None, 1)]
 
 
+@pytest.mark.long
 async def test_an_answer_does_not_grow_beyond_its_limit(
     proxy: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -170,6 +170,7 @@ async def test_nothing_is_registered_for_a_body_that_is_no_json(proxy: Running) 
         await schemas_of(proxy).by_version("t-value")
 
 
+@pytest.mark.long
 async def test_a_large_body_whose_schema_comes_last(proxy: Running) -> None:
     records = [{"value": {"name": f"{number:0100}", "age": None}} for number in range(3000)]
     answer = await produced(proxy, "t", {"records": records, "value_schema": USER})

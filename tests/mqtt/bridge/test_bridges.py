@@ -23,6 +23,7 @@ from support.mqtt_bridges import (
 from support.waiting import free_port
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.setting("mqtt.bridge.<name and option>")
 @needs_mosquitto
 @PROTOCOLS
@@ -56,6 +57,7 @@ async def test_messages_go_both_ways(tmp_path: Path, protocol: str, qos: int) ->
             assert (got.topic, got.payload, got.retain) == ("site/sensors/a", b"1", True)
 
 
+@pytest.mark.one_in(3)
 @needs_mosquitto
 @PROTOCOLS
 async def test_nothing_comes_back(tmp_path: Path, protocol: str) -> None:
@@ -124,6 +126,7 @@ async def test_messages_wait_while_the_other_side_is_away(tmp_path: Path, protoc
         there.stop()
 
 
+@pytest.mark.one_in(2)
 @PROTOCOLS
 async def test_between_two_of_this_kind(tmp_path: Path, protocol: str) -> None:
     """With retained messages, with properties in 5.0, and nothing comes back."""
@@ -241,6 +244,7 @@ async def test_notifications_at_another_of_this_kind(tmp_path: Path) -> None:
         assert answer.reason == 0x87
 
 
+@pytest.mark.one_in(3)
 @needs_mosquitto
 @PROTOCOLS
 async def test_subscriptions_here_follow_the_rules(tmp_path: Path, protocol: str) -> None:
@@ -355,6 +359,7 @@ async def in_a_circle(mqtt: RunningMqtt) -> RunningBridge:
     return found
 
 
+@pytest.mark.one_in(3)
 @each_with_each(("3.1", 0), ("3.1.1", 1), ("5.0", 2))
 async def test_two_bridges_in_a_circle(
     tmp_path: Path, protocol: str, qos: int, caplog: pytest.LogCaptureFixture

@@ -180,6 +180,7 @@ def test_an_exchange_that_fails(leafcuttr: Started) -> None:
         assert raw.refused(0x87, 0x8C) is not None
 
 
+@pytest.mark.one_in(3)
 @normative("5.0", "MQTT-4.12.0-5", "MQTT-3.14.0-1", "MQTT-3.2.0-1", "MQTT-4.13.1-1")
 @pytest.mark.parametrize(
     "packet",

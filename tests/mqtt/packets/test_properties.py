@@ -100,6 +100,7 @@ def test_each_field_has_a_property() -> None:
     assert {each.name for each in PROPERTIES} == set(Properties.__slots__)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("known", PROPERTIES, ids=lambda known: known.name)
 def test_a_property_is_read_in_its_packets_only(known: Property, kind: int) -> None:
@@ -118,6 +119,7 @@ def test_a_property_is_read_in_its_packets_only(known: Property, kind: int) -> N
         assert refused(kind, block[:-cut], b"rest") == R.MALFORMED_PACKET
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", HAVING, ids=str)
 @pytest.mark.parametrize("known", PROPERTIES, ids=lambda known: known.name)
 def test_a_second_one_is_a_protocol_error(known: Property, kind: int) -> None:
@@ -186,6 +188,7 @@ def test_the_order_of_user_properties_is_kept() -> None:
     assert read(PacketType.PUBLISH, raw[1:])[0].user_properties == pairs
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", HAVING, ids=str)
 @settings(max_examples=sampled(60))
 @given(data=st.data())

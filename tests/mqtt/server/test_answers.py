@@ -111,6 +111,7 @@ async def test_what_comes_behind_a_long_answer_is_answered_behind_it(mqtt: Runni
     assert (await client.expect(UnsubAck)).reasons == (0,)
 
 
+@pytest.mark.long
 async def test_a_retained_message_that_is_replaced_meanwhile_does_not_come_behind_its_successor(
     mqtt: RunningMqtt,
 ) -> None:
@@ -218,6 +219,7 @@ async def test_a_will_with_too_many_levels_is_not_accepted(mqtt: RunningMqtt) ->
 FILTERS = tuple([f"{number}" for number in range(bodies.MOST_FILTERS)])
 
 
+@pytest.mark.long
 async def test_very_many_filters_are_taken_in_steps(
     mqtt: RunningMqtt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,6 +262,7 @@ async def test_many_small_packets_are_answered_in_steps(
     assert 0 < rounds.most["encode"] <= MOST_STEPS / 5
 
 
+@pytest.mark.long
 async def test_retained_messages_are_looked_for_in_steps(
     mqtt: RunningMqtt, monkeypatch: pytest.MonkeyPatch
 ) -> None:

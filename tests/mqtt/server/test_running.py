@@ -10,6 +10,7 @@ from support.mqtt import V3, RunningMqtt
 MANY = 2300
 
 
+@pytest.mark.long
 async def test_many_retained_messages_are_sent_in_steps_and_none_is_lost(mqtt: RunningMqtt) -> None:
     for number in range(MANY):
         mqtt.running.hub.retained.put(Message(f"r/{number}", b"x", 1, True))

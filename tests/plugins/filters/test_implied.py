@@ -300,6 +300,7 @@ def test_while_the_plugin_is_gone(tmp_path: Path, folder: Path, how: str) -> Non
         assert send(broker, "t", b"x").error_code == 87
 
 
+@pytest.mark.long
 def test_a_default_of_a_plugin_that_is_gone(tmp_path: Path, folder: Path) -> None:
     """It holds for all topics, and stands in the broker's file under a name that is unknown now."""
     with running_broker(tmp_path, on(folder, **{MARK: "m"})) as broker:

@@ -74,6 +74,7 @@ def test_what_plugins_produce(tmp_path: Path) -> None:
         assert librdkafka.watermarks(live.address, "t") == (0, 57)
 
 
+@pytest.mark.long
 def test_what_comes_over_http(tmp_path: Path, plugins: Path) -> None:
     pytest.importorskip("quart_trio")
     settings = {"lc.plugins.path": str(plugins), "lc.http.proxy.enable": "true", "lc.http.proxy.port": "0"}

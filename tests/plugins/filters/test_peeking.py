@@ -132,6 +132,7 @@ def test_one_that_needs_less_for_its_topic_gets_that(tmp_path: Path, folder: Pat
         assert "what it makes has 2 as its peek: it has to be a Peek" in (refused.error_message or "")
 
 
+@pytest.mark.long
 def test_the_command_line_shows_what_each_needs(folder: Path) -> None:
     def leafcuttr(*words: str) -> subprocess.CompletedProcess[str]:
         return run_leafcuttr(("plugins", *words, "-o", f"lc.plugins.path={folder}"))

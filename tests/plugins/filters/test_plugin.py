@@ -39,6 +39,7 @@ def admin(broker: BrokerProcess, path: str) -> str:
         return text
 
 
+@pytest.mark.long
 def test_topics_name_filters_and_their_settings_reach_them(tmp_path: Path, plugins: Path) -> None:
     with running_broker(tmp_path, {"lc.plugins.path": str(plugins)}) as broker:
         address = broker.address
@@ -71,6 +72,7 @@ def test_topics_name_filters_and_their_settings_reach_them(tmp_path: Path, plugi
             assert line in metrics or line + ".0" in metrics, line
 
 
+@pytest.mark.long
 def test_the_broker_names_them_for_topics_by_name_and_pattern(tmp_path: Path, plugins: Path) -> None:
     settings = {
         "lc.plugins.path": str(plugins),
@@ -135,6 +137,7 @@ def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path, plugins: Pa
         assert values(broker, "t", 1) == [b"d"]
 
 
+@pytest.mark.long
 def test_a_topic_whose_filter_is_not_there_takes_no_records(tmp_path: Path, plugins: Path) -> None:
     with running_broker(tmp_path, {"lc.plugins.path": str(plugins)}) as broker:
         librdkafka.create(broker.address, "t", lc_filters="mask")

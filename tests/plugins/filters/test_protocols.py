@@ -131,6 +131,7 @@ def test_the_dead_letter_topic_is_not_filtered_for_dead_letters(live: LiveBroker
         assert wire.produce("t.dlq", encode_batch([Stored(0, NOW, None, b"x")])).error_code == -1
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("target", ["t", "__consumer_offsets", "no/topic"])
 def test_where_dead_letters_cannot_go(live: LiveBroker, target: str) -> None:
     from confluent_kafka import KafkaException
@@ -192,6 +193,7 @@ def test_dead_letters_that_cannot_be_written(live: LiveBroker, caplog: pytest.Lo
     assert (writer.lost, writer.written, writer.trouble) == ({"t.dlq": 1}, {"t.dlq": 1}, {})
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("version", [7, 8, 9, 11, 12])
 def test_a_validator_tells_the_producer_which_record(live: LiveBroker, version: int) -> None:
     librdkafka.create(live.address, "t", lc_validators="short", lc_filters="drop-odd")

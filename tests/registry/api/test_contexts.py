@@ -55,6 +55,7 @@ def test_references_are_in_the_context_of_the_schema(ask: Asked) -> None:
     assert ask.get("/subjects/:.r:r-base/versions/1/referencedby") == [found["id"]]
 
 
+@pytest.mark.long
 def test_listed_and_deleted(ask: Asked) -> None:
     ask.register(":.l:a", "a")
     assert ask.get("/contexts")[0] == "." and ".l" in ask.get("/contexts")

@@ -277,6 +277,7 @@ def test_types_that_are_shared_are_compared_once() -> None:
     assert compare(shared("long"), shared("int")) == []
 
 
+@pytest.mark.long
 def test_circles_of_two_lengths() -> None:
     """101 types against 103, each naming the next: more pairs than Python allows calls within one another."""
 

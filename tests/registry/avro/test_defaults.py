@@ -48,6 +48,7 @@ def test_a_record_whose_default_needs_itself_ends() -> None:
         type_of(record(("a", "R", {"default": {}})))
 
 
+@pytest.mark.long
 def test_branches_that_fail_late_are_counted() -> None:
     """Each level would be tried with each branch."""
     names = [f"R{at}" for at in range(10)]

@@ -26,6 +26,7 @@ def test_only_such_a_schema_has_a_child() -> None:
     assert isinstance(codec_of(parse('{"type":"string"}', {}), (0,)), JsonCodec)
 
 
+@pytest.mark.long
 def test_values_go_both_ways_and_one_that_takes_too_long_is_refused(codec: BoundedCodec) -> None:
     assert codec.decode(b'"aa"') == "aa" and codec.encode("aa") == b'"aa"'
     codec.check(b'"aa"')

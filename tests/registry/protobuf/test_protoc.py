@@ -53,6 +53,7 @@ def test_a_text_is_right_or_wrong_for_both(name: str, tmp_path: Path) -> None:
     assert str(with_options(ours, theirs)) == str(with_options(theirs.file[-1], theirs))
 
 
+@pytest.mark.long
 def test_the_texts_are_of_both_kinds(tmp_path: Path) -> None:
     right = sum(not isinstance(compiled({"default": text}, tmp_path), str) for text in TEXTS.values())
     assert right > 100
@@ -171,6 +172,7 @@ def references_of(
     }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("package", sorted(FILES))
 def test_real_files_have_the_descriptors_of_protoc(package: str, tmp_path: Path) -> None:
     files = {name: path for each in FILES.values() for name, path in each.items()}

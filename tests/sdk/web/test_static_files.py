@@ -67,6 +67,7 @@ async def test_a_change_has_another_etag(client: httpx.AsyncClient, folder: Path
     assert (answer.status_code, answer.text) == (200, "run(2)")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "path",
     [

@@ -104,6 +104,7 @@ async def test_what_they_take_of_memory(start: Start, autojump_clock: MockClock)
         assert after - before < 5 << 20
 
 
+@pytest.mark.long
 async def test_a_member_that_leaves_at_once_is_not_kept_until_the_end_of_a_session(start: Start) -> None:
     """The timer knows a group until its session ends, which may be half an hour away."""
     groups = (await topics(opened(start))).groups
@@ -192,6 +193,7 @@ async def test_groups_that_serve_for_something_stay(start: Start, autojump_clock
         assert groups.offsets.fetch("committed")["t"][0].offset == 5
 
 
+@pytest.mark.long
 async def test_what_was_stored_of_them_gets_a_tombstone(start: Start, mock_clock: MockClock) -> None:
     """Members of old clients, and static ones, join in one step: of their groups there is a record."""
     broker = await topics(opened(start, offsets_topic_num_partitions="2"))
@@ -223,6 +225,7 @@ async def test_none_is_written_for_what_was_never_stored(start: Start) -> None:
         assert set(written) == {0}
 
 
+@pytest.mark.long
 async def test_of_those_in_the_log_the_ones_that_became_empty_last_are_kept(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +259,7 @@ async def test_commits_that_are_refused_leave_no_group(start: Start) -> None:
         assert len(broker.groups.all()) == MOST_IDLE
 
 
+@pytest.mark.long
 async def test_groups_that_lose_their_offsets_with_a_topic(start: Start) -> None:
     broker = await topics(opened(start, offsets_topic_num_partitions="2"))
     async with running(broker.groups):

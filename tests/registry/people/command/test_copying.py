@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from leafcuttr_sdk.testing import CommandResult
 from support.registry import Asked, running_registry
 
@@ -28,6 +30,7 @@ def lines(text: str) -> list[dict[str, object]]:
     ]
 
 
+@pytest.mark.long
 def test_a_registry_copied_to_another(schemas: Schemas, ask: Asked, tmp_path: Path) -> None:
     fill(ask)
     written = schemas("export", "--prefix", "copied-", "--deleted")
@@ -45,6 +48,7 @@ def test_a_registry_copied_to_another(schemas: Schemas, ask: Asked, tmp_path: Pa
         assert new > max(each["id"] for each in lines(written.out) if "id" in each)  # type: ignore[type-var]
 
 
+@pytest.mark.long
 def test_with_ids_of_the_other_registry(schemas: Schemas, ask: Asked, tmp_path: Path) -> None:
     for number in range(3):
         ask.register(f"moved-{number}", f"column{number}")
