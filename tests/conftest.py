@@ -18,6 +18,7 @@ pytest_plugins = [
     "support.live_fixtures",
     "support.patient_clock",
     "support.setting_marks",
+    "support.shared_trust",
 ]
 
 # What a test may take in a long suite, in seconds: the gate's limit, in pyproject.toml, is for its slices of them.
