@@ -118,7 +118,7 @@ def test_promises_hold_after_a_cut_during_the_start_after_a_cut(
     recorder_library: Path, tmp_path: Path, scratch: Path, seed: int, synced: bool
 ) -> None:
     life = live(recorder_library, tmp_path, synced=synced, rounds=40)
-    for number, state in enumerate(some_states(life, 40, seed)):
+    for number, state in enumerate(some_states(life, 20, seed)):
         disk, entries = start_again(recorder_library, tmp_path / str(number), life, state)
         wrong = failures(life, cuts_of_start(state, disk, entries, 10, seed), scratch)
         assert not wrong, f"--crash-seed {seed}: " + "\n".join(wrong)

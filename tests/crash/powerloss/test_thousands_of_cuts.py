@@ -9,7 +9,7 @@ import pytest
 
 from crash.powerloss.replay import failures, live, states
 
-CUTS = 60  # of each life, with seven outcomes each
+CUTS = 40  # of each life, with seven outcomes each
 
 
 @pytest.mark.long
