@@ -272,9 +272,8 @@ SPARK = (
         resource="topic",
         on="what `TopicSink` writes",
         name="out-{app}",
-        # Which of the two depends on how often Spark tries a task.
-        says="TopicAuthorizationFailed: out-{app}|a task failed and was tried again",
-        without="the query fails; where Spark tries a task again, its log has the reason",
+        says="(TopicAuthorizationFailed|SecondAttemptError): out-{app}",
+        without=_FAILS,
     ),
     Need(
         operation="read",

@@ -49,7 +49,7 @@ def session_of(pipeline: Pipeline) -> "SparkSession":
         config = {**DEFAULTS, **_local(master), **settings.config}
         session: SparkSession = builder.master(master).config(map=config).getOrCreate()
     except Exception as error:
-        from leafcuttr_spark.running.failures import one_line
+        from leafcuttr_spark.lines import one_line
 
         line = one_line(error, pipeline.secrets.hide)
         raise PipelineError(f"Spark did not start: {line}", "session") from error

@@ -24,7 +24,6 @@ from pyspark import TaskContext
 from pyspark.sql import functions as f
 
 from leafcuttr_sdk.blocking_peers import BlockingPeer, SharedTransaction, TransactionOwner
-from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.types import TopicPartition
 from leafcuttr_spark.options import OptionError, Query
 from leafcuttr_spark.points import reach
@@ -32,6 +31,14 @@ from leafcuttr_spark.sink.marker import MicroBatch, is_done, last_done, mark
 from leafcuttr_spark.sink.options import SinkOptions, sink_options
 from leafcuttr_spark.sink.placing import PlacingError, placed
 from leafcuttr_spark.sink.writing import write_rows
+from leafcuttr_spark.spark.failed_tasks import (
+    TASK_AGAIN,
+    SecondAttemptError,
+    explained,
+    note_all,
+    ran_again,
+    stage_again,
+)
 from leafcuttr_spark.spark.peers import peer_of
 
 if TYPE_CHECKING:
@@ -53,10 +60,6 @@ _WRITTEN_DDL: Final = "topic string, partition int, records bigint"
 
 _UNKNOWN: Final = "unknown"
 """The query of a batch of Spark Connect, which does not say it."""
-
-
-class SecondAttemptError(PluginError):
-    """A task of a transaction ran more than once."""
 
 
 class TopicSink:
@@ -229,7 +232,14 @@ def _write(frame: "DataFrame", options: SinkOptions, shared: SharedTransaction |
     rows = _one_task_a_partition(rows, options)
     context = frame.sparkSession.sparkContext
     before = _jobs(context)
-    written = _told(rows.mapInArrow(partial(_write_task, options, shared), _WRITTEN_DDL))
+    try:
+        written = _told(rows.mapInArrow(partial(_write_task, options, shared), _WRITTEN_DDL))
+    except Exception as error:
+        found = explained(error, context, lambda: _jobs(context) - before)
+        if found is error:
+            raise
+        raise found from error
+    note_all(context)
     _check_stages(context, _jobs(context) - before)
     return written
 
@@ -252,15 +262,8 @@ def _jobs(context: "SparkContext") -> set[int]:
 def _check_stages(context: "SparkContext", jobs: set[int]) -> None:
     """A stage that ran again, because an executor with its results was lost, may have dealt rows to other tasks than
     before, of which some had written already. Raises SecondAttemptError."""
-    tracker = context.statusTracker()
-    for job in jobs:
-        found = tracker.getJobInfo(job)
-        for stage in found.stageIds if found is not None else ():
-            ran = tracker.getStageInfo(stage)
-            if ran is not None and ran.currentAttemptId > 0:
-                raise SecondAttemptError(
-                    f"stage {stage} of the batch ran again, which spoils the transaction: the batch fails"
-                )
+    for stage in ran_again(context, jobs):
+        raise stage_again(context, jobs, stage)
 
 
 def _columns(frame: "DataFrame", options: SinkOptions) -> "DataFrame":
@@ -360,9 +363,7 @@ def _write_task(
         return
     context = TaskContext.get()
     if context is not None and context.attemptNumber() > 0:
-        raise SecondAttemptError(
-            "a task failed and was tried again, which spoils the transaction: the batch fails"
-        )
+        raise SecondAttemptError(TASK_AGAIN)
     with peer.join(shared) as appender:
         reach("task-begun")
         written = write_rows(batches, appender, options)

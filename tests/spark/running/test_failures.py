@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from leafcuttr_spark.lines import one_line
 from leafcuttr_spark.pipelines.errors import DeadLetterLimitError, PipelineError, PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Pipeline, Secrets, Sink, Source, Step, TopicOrigin, TopicTarget
 from leafcuttr_spark.pipelines.operations import Map, PythonFunction, Select
-from leafcuttr_spark.running.failures import failure_of, one_line, translated
+from leafcuttr_spark.running.failures import failure_of, translated
 
 PIPELINE = Pipeline(
     "p",

@@ -356,6 +356,26 @@ def test_what_fails_is_one_line_with_its_step(
     assert error.step == part
 
 
+def test_the_line_of_a_task_that_was_tried_twice_says_why_the_first_one_failed(
+    spark: Any, live: BrokerProcess, wide: str, tmp_path: Path
+) -> None:
+    librdkafka.create(live.address, f"{wide}-small", 1, max_message_bytes="2000")
+    fill(live.address, wide, [{"id": "a" * 5000, "amount": 1}])
+    pipe = pipeline(
+        live.address, tmp_path, {"orders": source(wide)}, [], {"a": sink("orders", f"{wide}-small")}
+    )
+    with pytest.raises(PipelineError) as caught:
+        run(pipe, spark)
+    print(caught.value)
+    assert caught.value.step == "sinks.a"
+    assert re.fullmatch(
+        rf"{wide}-small-0: [^\n;]*too large[^\n;]*; Spark tried the task again, which spoils the transaction: the batch"
+        " fails",
+        caught.value.message,
+        re.IGNORECASE,
+    )
+
+
 def test_topics_that_are_not_there(
     spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path
 ) -> None:

@@ -178,7 +178,8 @@ def test_a_second_attempt_of_a_task_that_writes_is_refused(
 
     monkeypatch.setattr(module, "_write_task", fails_after_writing)
     fill(live, wide, 0, 30)
-    with pytest.raises(Exception, match="a task failed and was tried again, which spoils the transaction"):
+    said = r"RuntimeError: after it was written; Spark tried the task again, which spoils the transaction: the batch"
+    with pytest.raises(Exception, match=said):
         run(source(spark, live, wide), sink(live, out), tmp_path / "checkpoint")
     assert stored(spark, live, out) == []
     assert len(stored(spark, live, out, "read_uncommitted")) <= 30
@@ -196,7 +197,7 @@ def test_a_stage_that_ran_again_is_refused(spark: Any) -> None:
     tracker = SimpleNamespace(
         getJobInfo=lambda job: SimpleNamespace(stageIds=[1, 2]), getStageInfo=stages.get
     )
-    with pytest.raises(SecondAttemptError, match="stage 2 of the batch ran again"):
+    with pytest.raises(SecondAttemptError, match="Spark ran stage 2 of the batch again"):
         _check_stages(SimpleNamespace(statusTracker=lambda: tracker), jobs)
 
 

@@ -183,7 +183,7 @@ def _line(error: BaseException, pipeline: Pipeline) -> str:
 
 
 def _text(error: BaseException, hide: Callable[[str], str] = str) -> str:
-    from leafcuttr_spark.running.failures import one_line
+    from leafcuttr_spark.lines import one_line
 
     try:
         if isinstance(error, ConnectionError):
