@@ -4,7 +4,13 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from leafcuttr_sdk.settings import Setting, Type, authentication_settings, serving_settings
+from leafcuttr_sdk.settings import (
+    Setting,
+    Type,
+    authentication_settings,
+    serving_settings,
+    websocket_settings,
+)
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.settings import Settings, Value
@@ -18,6 +24,7 @@ WEBSOCKETS: Final = f"{PREFIX}.ws"
 TLS_WEBSOCKETS: Final = f"{PREFIX}.wss"
 LISTENERS: Final = (PREFIX, TLS, WEBSOCKETS, TLS_WEBSOCKETS)
 SECURE: Final = (TLS, TLS_WEBSOCKETS)
+OVER_WEBSOCKET: Final = (WEBSOCKETS, TLS_WEBSOCKETS)
 WAYS: Final = ("none", "basic", "mtls", "sasl")
 """How a client can authenticate: with the user name and password of CONNECT, with its certificate, by the packets AUTH
 of 5.0."""
@@ -155,7 +162,8 @@ def settings() -> Iterator[Setting]:
         with_others = _why_no_use if name == "authenticators" else None
         yield setting._replace(help=_HELP.get(name, setting.help), check_with_others=with_others)
     for listener in LISTENERS[1:]:
-        for setting in serving_settings(listener, -1, HOST, idle_timeout_ms=0):
+        declared = websocket_settings if listener in OVER_WEBSOCKET else serving_settings
+        for setting in declared(listener, -1, HOST, idle_timeout_ms=0):
             opens = listener in SECURE and setting.name.removeprefix(f"{listener}.") in ("port", "unix.path")
             yield setting._replace(check_with_others=_why_no_tls) if opens else setting
 

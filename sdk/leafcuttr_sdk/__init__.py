@@ -132,6 +132,7 @@ if TYPE_CHECKING:
         listener_settings,
         serving_settings,
         tls_settings,
+        websocket_settings,
     )
     from leafcuttr_sdk.topics import PartitionInfo, TopicInfo, Topics
     from leafcuttr_sdk.transactions import OpenTransaction, TransactionalProducer
@@ -175,7 +176,7 @@ _PLACES: Final = {
     "security": "Authorizer AuthorizerSpec ClientQuota Operation Requester Resource ResourceType Security",
     "services": "Service ServiceSpec",
     "settings": "FindingLevel Setting SettingFinding Settings Type authentication_settings listener_settings "
-    "serving_settings tls_settings",
+    "serving_settings tls_settings websocket_settings",
     "serving": "ByteStream Handler Peer",
     "topics": "PartitionInfo TopicInfo Topics",
     "transactions": "OpenTransaction TransactionalProducer",
@@ -339,6 +340,7 @@ __all__ = [
     "listener_settings",
     "serving_settings",
     "tls_settings",
+    "websocket_settings",
 ]
 
 

@@ -257,6 +257,30 @@ def serving_settings(
     )
 
 
+def websocket_settings(
+    prefix: str, port: int, host: str | None = None, *, idle_timeout_ms: int = 600_000
+) -> Iterator[Setting]:
+    """The settings of a listener that `leafcuttr_sdk.websocket.serve` serves: those of `serving_settings`, and whose
+    pages may connect from a browser."""
+    yield from serving_settings(prefix, port, host, idle_timeout_ms=idle_timeout_ms)
+    yield Setting(
+        f"{prefix}.allowed.origins",
+        Type.LIST,
+        (),
+        "Origins whose pages may connect from a browser, as https://example.com, beside those of the same host at any "
+        "port; null for pages without an origin, as files are, * for every one. Clients that are no browsers send no "
+        "origin and are not asked for one.",
+        check=_why_no_origins,
+    )
+
+
+def _why_no_origins(value: Value) -> str | None:
+    from leafcuttr_sdk._origins import why_no_origin
+
+    names = value if isinstance(value, tuple) else ()
+    return next((why for name in names if name and (why := why_no_origin(name))), None)
+
+
 def _why_no_mode(value: Value) -> str | None:
     text = str(value)
     if 3 <= len(text) <= 4 and all(digit in "01234567" for digit in text) and int(text, 8) <= 0o777:

@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 from trio.abc import HalfCloseableStream
 
+from leafcuttr_sdk._origins import Origins
 from leafcuttr_sdk._stream_over import StreamOver
 from leafcuttr_sdk._websocket_pieces import Pieces
 from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.serving import ByteStream, Handler
+from leafcuttr_sdk.trouble import Complaints
 
 if TYPE_CHECKING:
+    import logging
+
     from trio_websocket import WebSocketConnection, WebSocketRequest
 
     from leafcuttr_sdk.broker import Broker
@@ -42,6 +46,7 @@ async def serve(
     subprotocols: Iterable[str] = (),
     path: str | None = None,
     max_message_bytes: int | None = 1024 * 1024,
+    origins: Iterable[str] | None = None,
     authenticates: bool = False,
     task_status: "trio.TaskStatus[Any]" = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -50,14 +55,28 @@ async def serve(
     With `subprotocols` a client has to offer one of them, and the first of ours that it offers is agreed on; with a
     `path` it has to request that one. Their handshake has `<prefix>.handshake.timeout.ms` too. `max_message_bytes` is
     what is kept of a message until it is whole; a longer one ends the connection. None: the handler gets the parts of a
-    message as they come, so that there is no limit and nothing is kept. Raises PluginError as
-    `Broker.serve`, and where trio-websocket is not installed.
+    message as they come, so that there is no limit and nothing is kept.
+
+    A browser lets the pages of every site open a WebSocket to any host. Those of the host that the client has asked
+    for may, at any port, and those of `origins` (`*`: all); by default these are what `<prefix>.allowed.origins` of
+    `websocket_settings` says. Another one is refused with 403, with a line in the log a minute. Clients that are no
+    browsers send no origin.
+
+    Raises PluginError as `Broker.serve`, and where trio-websocket is not installed.
     """
+    setting = ""
+    if origins is None:
+        origins = ()
+        with suppress(KeyError):  # `serving_settings` has no such setting
+            origins, setting = broker.settings.list(f"{prefix}.allowed.origins"), f"{prefix}.allowed.origins"
     served = websocket_handler(
         handler,
         subprotocols=subprotocols,
         path=path,
         max_message_bytes=max_message_bytes,
+        origins=origins,
+        origins_setting=setting,
+        logger=broker.logger,
         handshake_s=broker.settings.int(f"{prefix}.handshake.timeout.ms") / 1000,
     )
     await broker.serve(prefix, served, authenticates=authenticates, task_status=task_status)
@@ -69,10 +88,14 @@ def websocket_handler(
     subprotocols: Iterable[str] = (),
     path: str | None = None,
     max_message_bytes: int | None = 1024 * 1024,
+    origins: Iterable[str] = (),
+    origins_setting: str = "",
+    logger: "logging.Logger | None" = None,
     handshake_s: float = 10.0,
 ) -> Handler:
     """A handler for `Broker.serve` that does the handshake of WebSockets, and then calls this one: what `serve` is made
-    of. Raises PluginError where trio-websocket is not installed."""
+    of. `origins_setting` is the name of where `origins` come from, for what a page of another one is told; `logger`
+    gets that too. Raises PluginError where trio-websocket is not installed."""
     try:
         from trio_websocket import ConnectionClosed, wrap_server_stream
     except ModuleNotFoundError:
@@ -80,7 +103,7 @@ def websocket_handler(
             "a listener for WebSockets needs the package trio-websocket, which is not installed: "
             "pip install 'trio-websocket>=0.11'"
         ) from None
-    ours = tuple(subprotocols)
+    asked = _Asked(tuple(subprotocols), path, origins, origins_setting, logger)
 
     async def handle(stream: ByteStream) -> None:
         carrier = _Carrier(stream, None if max_message_bytes is not None else Pieces())
@@ -94,7 +117,7 @@ def websocket_handler(
                         reading, carrier, message_queue_size=1, max_message_size=max_message_bytes or _PIECE
                     )
                     with suppress(ConnectionClosed):
-                        connection = await _answered(request, ours, path)
+                        connection = await asked.answered(request, stream)
                     waiting.cancel_scope.cancel()
             if patience.cancelled_caught:
                 raise trio.BrokenResourceError(f"no handshake of a WebSocket within {handshake_s:g} s")
@@ -121,25 +144,59 @@ async def _reading(carrier: "_Carrier", *, task_status: "trio.TaskStatus[trio.Nu
         async with trio.open_nursery() as nursery:
             task_status.started(nursery)
             await trio.sleep_forever()
-    # The second: a ping has come behind our close frame, and trio-websocket wants to answer it.
-    except* (ConnectionClosed, LocalProtocolError):
+    # The second: a ping has come behind our close frame, and trio-websocket wants to answer it. The third: the host of
+    # the handshake can be none (wsproto decodes it).
+    except* (ConnectionClosed, LocalProtocolError, UnicodeError):
         pass
     finally:
         carrier.gone.set()
 
 
-async def _answered(
-    request: "WebSocketRequest", ours: tuple[str, ...], path: str | None
-) -> "WebSocketConnection | None":
-    if path is not None and request.path.partition("?")[0] != path:
-        await request.reject(404, body=b"no WebSocket is served at this path\n")
+class _Asked:
+    """What a client has to ask for in the handshake, and whose pages may."""
+
+    def __init__(
+        self,
+        subprotocols: tuple[str, ...],
+        path: str | None,
+        origins: Iterable[str],
+        setting: str,
+        logger: "logging.Logger | None",
+    ) -> None:
+        self._subprotocols = subprotocols
+        self._path = path
+        self._origins = Origins(origins, any_port=True)
+        self._setting = setting
+        self._complain = None if logger is None else Complaints(logger)
+
+    async def answered(self, request: "WebSocketRequest", stream: ByteStream) -> "WebSocketConnection | None":
+        reason = self._why_refused(request)
+        if reason is not None:
+            if self._complain is not None:
+                host = stream.peer.host
+                # By the address alone: there are as many origins as a client likes.
+                self._complain(host, "%s refused a client at %s: %s", stream.listener, host, reason)
+            await request.reject(403, body=f"{reason}\n".encode())
+            return None
+        if self._path is not None and request.path.partition("?")[0] != self._path:
+            await request.reject(404, body=b"no WebSocket is served at this path\n")
+            return None
+        offered = request.proposed_subprotocols
+        ours = self._subprotocols
+        agreed = next((name for name in ours if name in offered), None)
+        if ours and agreed is None:
+            await request.reject(400, body=f"offer the subprotocol {' or '.join(ours)}\n".encode())
+            return None
+        return await request.accept(subprotocol=agreed)
+
+    def _why_refused(self, request: "WebSocketRequest") -> str | None:
+        """By each header Origin that there is: of two, what stands in front of us may have added one."""
+        host: str = request._event.host  # pyright: ignore[reportPrivateUsage]
+        for name, value in request.headers:
+            origin = value.decode("latin-1")
+            if name.lower() == b"origin" and not self._origins.allows(origin, host):
+                return self._origins.refusal(origin, host, self._setting)
         return None
-    offered = request.proposed_subprotocols
-    agreed = next((name for name in ours if name in offered), None)
-    if ours and agreed is None:
-        await request.reject(400, body=f"offer the subprotocol {' or '.join(ours)}\n".encode())
-        return None
-    return await request.accept(subprotocol=agreed)
 
 
 async def _cancel_once(event: trio.Event, scope: trio.CancelScope) -> None:

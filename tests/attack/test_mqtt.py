@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 import trio
-from trio_websocket import WebSocketConnection, open_websocket
+from trio_websocket import ConnectionRejected, WebSocketConnection, open_websocket
 
 from leafcuttr.state.security.acl import (
     Acl,
@@ -68,14 +68,19 @@ class Attacked(NamedTuple):
         await authorizer.acls.delete([AclFilter(principal=f"User:{name}")])
 
     @asynccontextmanager
-    async def dial(self, name: str | None) -> AsyncIterator[MqttClient]:
+    async def dial(self, name: str | None, **headers: str) -> AsyncIterator[MqttClient]:
         """A WebSocket over TLS, with the certificate of this name."""
         context = self.certificates.client()
         if name is not None:
             context.load_cert_chain(self.certificates.issue(common_name=name).file)
         port = self.mqtt.port_of("mqtt.wss")
         async with open_websocket(
-            "127.0.0.1", port, "/", use_ssl=context, subprotocols=["mqtt"]
+            "127.0.0.1",
+            port,
+            "/",
+            use_ssl=context,
+            subprotocols=["mqtt"],
+            extra_headers=[(name.encode(), value.encode()) for name, value in headers.items()],
         ) as connection:
             yield MqttClient(OverWebSocket(connection), V5)
 
@@ -171,3 +176,24 @@ async def test_the_topics_of_the_broker_take_describe(attacked: Attacked, way: s
         await client.nothing()
         await client.send(Publish("$SYS/broker/version", b"mine", 1, packet_id=1))
         assert (await client.expect(PubAck)).reason >= 0x80
+
+
+async def test_a_page_of_another_site_has_no_use_of_the_certificate_in_the_browser(
+    attacked: Attacked,
+) -> None:
+    """The browser shows it to the broker for whichever page asks, and says only by Origin which one that is."""
+    port = attacked.mqtt.port_of("mqtt.wss")
+    for origin in (
+        "https://evil.test",
+        f"https://127.0.0.1.evil.test:{port}",
+        f"https://evil.test/127.0.0.1:{port}",
+        f"https://127.0.0.1:{port}@evil.test",
+        "null",
+    ):
+        with pytest.raises(ConnectionRejected) as refused:
+            async with attacked.dial("alice", Origin=origin):
+                pass
+        assert refused.value.status_code == 403
+    async with attacked.dial("alice", Origin="https://127.0.0.1:3000") as client:
+        await client.send(Connect(V5, "of-alice", True, 0))
+        assert (await client.expect(ConnAck)).reason == 0

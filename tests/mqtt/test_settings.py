@@ -6,6 +6,7 @@ import ssl
 import subprocess
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ import pytest
 import trio
 import trustme
 from cryptography.hazmat.primitives import serialization
-from trio_websocket import open_websocket_url
+from trio_websocket import ConnectionRejected, open_websocket_url
 
 from leafcuttr.embedded import open_broker
+from leafcuttr.errors import ConfigError
 from leafcuttr_mqtt.packets.reader import PacketReader
 from leafcuttr_mqtt.packets.types import (
     ConnAck,
@@ -133,6 +135,31 @@ async def test_where_it_listens(tmp_path: Path, certificate: str, trusting: ssl.
     off = {"log.dirs": str(tmp_path / "off"), "listeners": "PLAINTEXT://127.0.0.1:0", "lc.metrics.port": 0}
     async with open_broker(off) as broker:
         assert list(broker.listeners) == ["PLAINTEXT"]
+
+
+@pytest.mark.setting("mqtt.ws.allowed.origins", "mqtt.wss.allowed.origins")
+async def test_whose_pages_may_connect(tmp_path: Path, certificate: str, trusting: ssl.SSLContext) -> None:
+    listeners = {"mqtt.ws": None, "mqtt.wss": trusting}
+    settings: dict[str, Any] = {"mqtt.wss.ssl.keystore.location": certificate}
+    for prefix in listeners:
+        settings |= {f"{prefix}.host": "127.0.0.1", f"{prefix}.port": 0}
+        settings[f"{prefix}.allowed.origins"] = f"https://{prefix}.test,null"
+    async with running_mqtt(tmp_path / "data", settings) as mqtt:
+        for prefix, context in listeners.items():
+            url = f"{'wss' if context else 'ws'}://127.0.0.1:{mqtt.port_of(prefix)}/mqtt"
+            dial = partial(open_websocket_url, url, context, subprotocols=["mqtt"])
+            for origin in (f"https://{prefix}.test", "null", "http://127.0.0.1:3000"):
+                async with dial(extra_headers=[(b"Origin", origin.encode())]):
+                    pass
+            with pytest.raises(ConnectionRejected) as refused:
+                async with dial(extra_headers=[(b"Origin", b"https://evil.test")]):
+                    pass
+            assert refused.value.status_code == 403
+            assert f"https://{prefix}.test, null; {prefix}.allowed.origins" in str(refused.value.body)
+    with pytest.raises(BaseExceptionGroup) as raised:
+        async with running_mqtt(tmp_path / "other", {"mqtt.ws.allowed.origins": "plant"}):
+            pass
+    assert raised.group_contains(ConfigError, match=r"mqtt\.ws\.allowed\.origins.*'plant' is no origin")
 
 
 async def test_a_listener_for_tls_needs_a_certificate(tmp_path: Path) -> None:

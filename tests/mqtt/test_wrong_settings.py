@@ -35,6 +35,8 @@ EMPTY = {
             "ssl.key.password",
         )
     },
+    "mqtt.ws.allowed.origins": "those of the same host",
+    "mqtt.wss.allowed.origins": "those of the same host",
     "mqtt.authenticators": "none",
     "mqtt.egress.filters": "none",
     "mqtt.kafka.client.id": "none",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
 import pytest
@@ -15,7 +16,8 @@ from trio_websocket import (
 )
 
 from leafcuttr_sdk import ByteStream, Peer, PluginError
-from leafcuttr_sdk.websocket import _Carrier, websocket_handler
+from leafcuttr_sdk.serving import Handler
+from leafcuttr_sdk.websocket import _Carrier, serve, websocket_handler
 from plugins.serving.conftest import PREFIX, Served, Start, becomes, echo, reset, start
 
 __all__ = ["start"]  # the fixture
@@ -133,8 +135,100 @@ async def test_subprotocols_and_paths(start: Start) -> None:
     await becomes(lambda: served.ends == {"reset": 3}, "three without a handshake")
 
 
+class Asked:
+    """What `serve` asks the broker for."""
+
+    def __init__(self, **settings: tuple[str, ...]) -> None:
+        self.logger = logging.getLogger("test.websocket")
+        self._lists = settings
+        self.settings = self
+        self.handler: Handler = echo
+
+    def int(self, name: str) -> int:
+        assert name == "x.handshake.timeout.ms"
+        return 10_000
+
+    def list(self, name: str) -> tuple[str, ...]:
+        return self._lists[name]
+
+    async def serve(self, prefix: str, handler: Handler, **options: object) -> None:
+        self.handler = handler
+
+
+async def dial(served: Served, *origins: str) -> tuple[int, str]:
+    """Connect as the page of these origins does: the status and the body of what refuses it."""
+    try:
+        headers = [(b"Origin", each.encode("latin-1")) for each in origins]
+        host, port = served.address
+        async with open_websocket(host, port, "/", use_ssl=False, extra_headers=headers) as client:
+            await client.send_message(b"x")
+            assert await client.get_message() == b"x"
+    except ConnectionRejected as rejected:
+        return rejected.status_code, (rejected.body or b"").decode()
+    return 101, ""
+
+
+async def test_pages_of_other_sites(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    asked = Asked(**{"x.allowed.origins": ("https://fine.test",)})
+    await serve(asked, "x", echo)  # type: ignore[arg-type]
+    served = start(asked.handler)
+    port = served.address[1]
+    assert await dial(served) == (101, "")
+    for origin in (
+        "https://fine.test",
+        f"http://127.0.0.1:{port}",
+        "http://127.0.0.1:3000",
+        "https://127.0.0.1",
+    ):
+        assert await dial(served, origin) == (101, "")
+    assert not caplog.records
+    for origins in (
+        ("https://evil.test",),
+        ("https://fine.test", "https://evil.test"),
+        ("https://evil.test",) * 2,
+    ):
+        status, said = await dial(served, *origins)
+        assert status == 403
+        assert said == (
+            "pages of 'https://evil.test' may not connect here; allowed are those of '127.0.0.1' at any port, "
+            "https://fine.test; x.allowed.origins names others\n"
+        )
+    assert [record.message for record in caplog.records] == [
+        f"{PREFIX} refused a client at 127.0.0.1: {said.strip()}"
+    ]
+    assert (await dial(served, "\x9b" + "e" * 9000))[0] == 403
+    await becomes(lambda: served.ends == {"reset": 4}, "four without a handshake")
+    assert len(caplog.records) == 1
+
+
+async def test_pages_where_a_plugin_has_no_setting_for_them(start: Start) -> None:
+    asked = Asked()
+    await serve(asked, "x", echo)  # type: ignore[arg-type]
+    served = start(asked.handler)
+    assert await dial(served, "http://127.0.0.1:3000") == (101, "")
+    status, said = await dial(served, "null")
+    assert (status, said.endswith("at any port\n")) == (403, True)
+    await serve(asked, "x", echo, origins=("null",))  # type: ignore[arg-type]
+    served = start(asked.handler)
+    assert await dial(served, "null") == (101, "")
+
+
+HANDSHAKE = (
+    b"GET / HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nHost: "
+)
+
+
 @pytest.mark.parametrize(
-    "sent", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x00\xff" * 100, b"POST / HTTP/1.1\r\n\r\n", b"\n\n\n"]
+    "sent",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\x00\xff" * 100,
+        b"POST / HTTP/1.1\r\n\r\n",
+        b"\n\n\n",
+        HANDSHAKE + b"\xff\xfe\r\n\r\n",
+        HANDSHAKE + b"xn--a" + b"\xc3" * 10 + b"\r\n\r\n",
+    ],
 )
 async def test_what_is_no_websocket_ends_one_connection(start: Start, sent: bytes) -> None:
     called: list[ByteStream] = []

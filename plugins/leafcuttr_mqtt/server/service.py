@@ -14,7 +14,7 @@ from leafcuttr_mqtt.people.current import shown
 from leafcuttr_mqtt.server.authentication import Doorkeeper
 from leafcuttr_mqtt.server.connection import Connection
 from leafcuttr_mqtt.server.running import Running
-from leafcuttr_mqtt.settings import LISTENERS, PREFIX, TLS_WEBSOCKETS, WEBSOCKETS, is_open, read_options
+from leafcuttr_mqtt.settings import LISTENERS, OVER_WEBSOCKET, PREFIX, is_open, read_options
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -75,7 +75,7 @@ class MqttBroker:
         for prefix in LISTENERS:
             if prefix != PREFIX and not is_open(settings, prefix):
                 continue
-            if prefix in (WEBSOCKETS, TLS_WEBSOCKETS):
+            if prefix in OVER_WEBSOCKET:
                 from leafcuttr_sdk import websocket
 
                 yield (

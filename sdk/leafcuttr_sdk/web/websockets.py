@@ -2,6 +2,7 @@
 
 import json
 
+from leafcuttr_sdk._origins import Origins
 from leafcuttr_sdk.web.asgi import Scope, Send
 from leafcuttr_sdk.web.errors import ApiError
 
@@ -23,10 +24,8 @@ def check_origin(scope: Scope, origins: frozenset[str], setting: str) -> None:
     the service's own origin, and `origins`, which come from this setting. Raises ApiError 403."""
     headers = dict(scope["headers"])
     origin = headers.get(b"origin", b"").decode("latin-1").lower()
-    if not origin or "*" in origins or origin in origins:
-        return
-    host = headers.get(b"host", b"").decode("latin-1").lower()
-    if origin.partition("://")[2] != host:
+    host = headers.get(b"host", b"").decode("latin-1")
+    if origin and not Origins(origins).allows(origin, host):
         raise ApiError(403, f"Pages of {origin} may not read here; {setting} names those that may.")
 
 

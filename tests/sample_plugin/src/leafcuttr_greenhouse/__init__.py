@@ -27,6 +27,7 @@ from leafcuttr_sdk import (
     Type,
     authentication_settings,
     serving_settings,
+    websocket_settings,
 )
 from leafcuttr_sdk.settings import Value
 from leafcuttr_sdk.web import web_settings
@@ -67,7 +68,7 @@ def leafcuttr_register_settings() -> Iterable[Setting]:
         ZONE, Type.STRING, None, "The zone of this sensor, for the header `zone`.", check_member=_why_no_zone
     )
     yield from serving_settings(PREFIX, 0)
-    yield from serving_settings(WEBSOCKET, -1, "127.0.0.1")
+    yield from websocket_settings(WEBSOCKET, -1, "127.0.0.1")
     yield from authentication_settings(PREFIX, ["greenhouse-token"], ways=["none", "sasl"])
     yield from web_settings(PAGE, -1)
 
