@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,32 @@ def test_a_file_of_the_version_before_is_upgraded(tmp_path: Path, monkeypatch: p
     assert store._connection.execute("SELECT note FROM topics").fetchall() == [(None,)]
     store.close()
     MetadataStore.open(tmp_path).close()
+
+
+@pytest.mark.parametrize("there", [0, 3], ids=["a new file", "an older file"])
+def test_what_is_not_upgraded_to_its_end_stays_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: int
+) -> None:
+    """All steps are one transaction: that is one wait for the disk at the first start."""
+
+    def tables() -> list[tuple[str]]:
+        with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
+            assert connection.execute("PRAGMA user_version").fetchone() == (there,)
+            return connection.execute("SELECT sql FROM sqlite_master").fetchall()
+
+    if there:
+        with monkeypatch.context() as older:
+            older.setattr(metadata, "STEPS", metadata.STEPS[:there])
+            MetadataStore.open(tmp_path).close()
+    before = tables()
+    with monkeypatch.context() as broken:
+        broken.setattr(metadata, "STEPS", (*metadata.STEPS, ("CREATE TABLE topics (x)",)))
+        with pytest.raises(StartError, match="table topics already exists"):
+            MetadataStore.open(tmp_path)
+    assert tables() == before
+    store = MetadataStore.open(tmp_path)
+    store.add_topics([TopicRecord("orders", A, 3, {})])
+    assert reopened(store).topics() == [TopicRecord("orders", A, 3, {})]
 
 
 def test_topics_of_before_plugins_have_no_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -562,13 +562,14 @@ def _prepare(path: Path, connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
-    for step in range(version, len(STEPS)):
-        # One transaction a step, its number in it: a crash in the middle leaves a file of a whole version.
+    if version < len(STEPS):
+        # One transaction, so one wait for the disk: a crash in the middle leaves the file as it was.
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        for statement in STEPS[step]:
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {step + 1}")
+        for step in STEPS[version:]:
+            for statement in step:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(STEPS)}")
         connection.execute("COMMIT")
     if version == 0:
         # SQLite syncs what it writes, but not the name of a new database in its directory.
