@@ -264,7 +264,7 @@ SPARK = (
         resource="topic",
         on='what `format("leafcuttr")` reads',
         name="in-{app}",
-        says="TopicAuthorizationFailed: in-{app}",
+        says="in-{app}: the client may not [A-Z]+ topic in-{app}",
         without=_FAILS,
     ),
     Need(
@@ -272,7 +272,7 @@ SPARK = (
         resource="topic",
         on="what `TopicSink` writes",
         name="out-{app}",
-        says="(TopicAuthorizationFailed|SecondAttemptError): out-{app}",
+        says="out-{app}(-0)?: the client may not [A-Z]+ topic out-{app}",
         without=_FAILS,
     ),
     Need(
@@ -280,7 +280,7 @@ SPARK = (
         resource="topic",
         on="exactly once: the same topics",
         name="out-{app}",
-        says="TopicAuthorizationFailed: committing out-{app}",
+        says="committing out-{app}-0: the client may not READ topic out-{app}",
         without=_FAILS,
     ),
     Need(
@@ -288,7 +288,7 @@ SPARK = (
         resource="transactional id",
         on="exactly once: `kafka.transactional.id`",
         name="{app}",
-        says="TransactionalIdAuthorizationFailed",
+        says="the client may not WRITE transactional id {app}",
         without=_FAILS,
     ),
     Need(
@@ -296,7 +296,7 @@ SPARK = (
         resource="group",
         on="exactly once: the group with the name of the transactional id",
         name="{app}",
-        says="GroupAuthorizationFailed",
+        says="the client may not DESCRIBE group {app}",
         without=_FAILS,
     ),
     Need(
@@ -304,7 +304,7 @@ SPARK = (
         resource="group",
         on="`kafka.group.id` of `GroupOffsets`",
         name="lag-{app}",
-        says="are not committed to group lag-{app}: group authorization failed",
+        says="are not committed to group lag-{app}: the client may not READ group lag-{app}",
         without="the query goes on; the log has a line, and lag is not seen",
     ),
 )

@@ -8,9 +8,11 @@ import trio
 
 from leafcuttr.client.cluster import RemoteCluster
 from leafcuttr.client.codes import NEW_COORDINATOR, NEW_LEADER, PASSING_AT_LEADERS
+from leafcuttr.client.coordinators import CoordinatorKind
 from leafcuttr.client.errors import ClientError, UnreadableResponse, refusal
 from leafcuttr.client.protocol import VersionRanges
 from leafcuttr.client.retrying import until_answered
+from leafcuttr.client.rights import on_group, on_topic, on_transaction, said_of_request, topic_refusal
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr_sdk.types import TopicPartition
 
@@ -41,7 +43,7 @@ class Calls:
             response = await self.cluster.request(
                 request, at_least=at_least, at_most=at_most, timeout_s=left_s
             )
-            _check(*_code(code_of, response))
+            _check(request, *_code(code_of, response))
             return response
 
         return await until_answered(self.settings, attempt, timeout_s=timeout_s)
@@ -51,7 +53,7 @@ class Calls:
     ) -> Any:
         async def attempt(left_s: float) -> Any:
             response = await self.cluster.request(request, node=node, at_least=at_least, timeout_s=left_s)
-            _check(*_code(code_of, response))
+            _check(request, *_code(code_of, response))
             return response
 
         return await until_answered(self.settings, attempt)
@@ -84,7 +86,7 @@ class Calls:
             code, message = _code(code_of, response)
             if code == ErrorCode.NOT_CONTROLLER:
                 self.cluster.forget_controller()
-            _check(code, message)
+            _check(request, code, message)
             return response
 
         return await until_answered(self.settings, attempt)
@@ -102,7 +104,8 @@ class Calls:
     ) -> Any:
         async def attempt(left_s: float) -> Any:
             deadline = trio.current_time() + left_s
-            node = await self.cluster.coordinator(kind, key, timeout_s=left_s)
+            needs = on_group(request) if kind == CoordinatorKind.GROUP else on_transaction(request)
+            node = await self.cluster.coordinator(kind, key, timeout_s=left_s, needs=needs)
             try:
                 response = await self.cluster.request(
                     request,
@@ -117,7 +120,7 @@ class Calls:
             code, message = _code(code_of, response)
             if code in NEW_COORDINATOR:
                 self.cluster.forget_coordinator(kind, key)
-            _check(code, message)
+            _check(request, code, message, key)
             return response
 
         return await until_answered(self.settings, attempt, timeout_s=timeout_s)
@@ -159,7 +162,7 @@ class Calls:
                         continue
                     if code in NEW_LEADER:
                         self.cluster.forget_leader(tp)
-                    problems.append(refusal(code, f"{tp}: {refusal(code)}"))
+                    problems.append(topic_refusal(code, tp, tp.topic, on_topic(request)))
 
             async with trio.open_nursery() as nursery:
                 for node, some in led.items():
@@ -194,9 +197,9 @@ def _code(code_of: CodeOf, response: Any) -> tuple[int, str | None]:
         raise UnreadableResponse(f"a broker's {name} leaves out what it was requested for") from None
 
 
-def _check(code: int, message: str | None) -> None:
+def _check(request: Any, code: int, message: str | None, key: str = "") -> None:
     if code:
-        raise refusal(code, message)
+        raise refusal(code, said_of_request(request, code, message, key))
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

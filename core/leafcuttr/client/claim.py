@@ -19,6 +19,7 @@ from leafcuttr.client.codes import NEW_COORDINATOR
 from leafcuttr.client.coordinators import CoordinatorKind
 from leafcuttr.client.errors import ClientError, refusal
 from leafcuttr.client.retrying import RetryPauses
+from leafcuttr.client.rights import said
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.wire.claim_protocol import (
     HOLDS,
@@ -32,6 +33,7 @@ from leafcuttr.wire.messages.heartbeat import HeartbeatRequest
 from leafcuttr.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from leafcuttr.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from leafcuttr.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from leafcuttr_sdk.security import Operation
 
 _LANES: Final = itertools.count()
 _LEAVING_S: Final = 2.0
@@ -244,7 +246,7 @@ class _Member:
         if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:  # KIP-394
             self._id = response.member_id
             response = await self._ask(self._join_request(), self._patience_s)
-        _check(response.error_code)
+        self._check(response.error_code)
         self._id, self._generation = response.member_id, response.generation_id
         given = (
             assignments([(each.member_id, each.metadata) for each in response.members])
@@ -266,7 +268,7 @@ class _Member:
             ),
             self._patience_s,
         )
-        _check(synced.error_code)
+        self._check(synced.error_code)
         self.state.assigned(synced.assignment, sent_at)
         self._backoff.reset()
         self._outage.over()
@@ -294,7 +296,7 @@ class _Member:
             await trio.sleep(period)
             sent_at = trio.current_time()
             answer = await self._ask(request, self._timeout_ms / 1000)
-            _check(answer.error_code)
+            self._check(answer.error_code)
             self.state.heard(sent_at, trio.current_time())
             if self.state.has_lapsed(trio.current_time()):
                 # This member has the claim, but could not say so for too long: the group is to give it anew.
@@ -311,11 +313,12 @@ class _Member:
         limit = self._calls.settings.request_timeout_s if timeout_s is None else timeout_s
         # Another broker may be the coordinator by now: one that cannot be reached is not waited for.
         reach_s = min(limit, max(self._timeout_ms / 3000, 1.0))
-        node = await self._cluster.coordinator(CoordinatorKind.GROUP, self._name, timeout_s=reach_s)
+        node = await self._cluster.coordinator(
+            CoordinatorKind.GROUP, self._name, timeout_s=reach_s, needs=Operation.READ
+        )
         lane = self.lane if isinstance(request, JoinGroupRequest | SyncGroupRequest) else None
         return await self._cluster.request(request, node=node, timeout_s=limit, reach_s=reach_s, lane=lane)
 
-
-def _check(code: int) -> None:
-    if code:
-        raise refusal(code)
+    def _check(self, code: int) -> None:
+        if code:
+            raise refusal(code, said(code, None, self._name, Operation.READ))

@@ -22,12 +22,14 @@ from leafcuttr.client.coordinators import COORDINATOR_NOT_YET
 from leafcuttr.client.errors import ClientError, ConnectionLost, TimedOut, Unreachable, refusal
 from leafcuttr.client.links import Link, Links
 from leafcuttr.client.protocol import VersionRanges, api_of
+from leafcuttr.client.rights import said, topic_refusal
 from leafcuttr.client.settings import ClientSettings, HostPort
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.runtime.block_nursery import open_block_nursery
 from leafcuttr.wire.api import Api, ApiKey
 from leafcuttr.wire.messages.find_coordinator import FindCoordinatorRequest
 from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from leafcuttr_sdk.security import Operation
 from leafcuttr_sdk.types import Clock, TopicPartition
 
 _ORDINARY: Final = ""
@@ -217,8 +219,11 @@ class RemoteCluster:
         """It is another one now: the next call finds it out."""
         self._leaders.pop(tp, None)
 
-    async def coordinator(self, kind: int, key: str, *, timeout_s: float | None = None) -> int:
-        """The broker that coordinates a group or a transactional id (`CoordinatorKind`)."""
+    async def coordinator(
+        self, kind: int, key: str, *, timeout_s: float | None = None, needs: Operation = Operation.DESCRIBE
+    ) -> int:
+        """The broker that coordinates a group or a transactional id (`CoordinatorKind`). What it is to be asked for
+        `needs` this right, of which the one to find it is a part."""
         timeout_s = self.settings.request_timeout_s if timeout_s is None else timeout_s
         deadline = trio.current_time() + timeout_s
         request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
@@ -235,7 +240,7 @@ class RemoteCluster:
             ):
                 await trio.sleep(self.settings.retry_backoff_s)
             else:
-                raise refusal(found.error_code, found.error_message)
+                raise refusal(found.error_code, said(found.error_code, found.error_message, key, needs))
         return known
 
     def forget_coordinator(self, kind: int, key: str) -> None:
@@ -337,7 +342,7 @@ def _no_leader(tp: TopicPartition, response: MetadataResponse) -> BrokerError:
     if topic is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {tp.topic}")
     if topic.error_code:
-        return refusal(topic.error_code, f"{tp.topic}: {ErrorCode(topic.error_code).name}")
+        return topic_refusal(topic.error_code, tp.topic, tp.topic, Operation.DESCRIBE)
     if tp.partition not in {part.partition_index for part in topic.partitions}:
         return refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{tp.topic} has no partition {tp.partition}")
     return refusal(ErrorCode.LEADER_NOT_AVAILABLE, f"{tp} has no leader now")

@@ -12,6 +12,7 @@ from leafcuttr.client.coordinators import CoordinatorKind
 from leafcuttr.client.errors import refusal
 from leafcuttr.client.groups import committed_code, to_commit
 from leafcuttr.client.producing.stamp import ProducerIdentity
+from leafcuttr.client.rights import is_for_want, topic_refusal
 from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from leafcuttr.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
@@ -21,6 +22,7 @@ from leafcuttr.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from leafcuttr_sdk.groups import CommittedOffset
+from leafcuttr_sdk.security import Operation
 from leafcuttr_sdk.types import TopicPartition
 
 
@@ -93,7 +95,7 @@ async def commit_with_it(
 def _added_code(response: Any) -> tuple[int, str | None]:
     """The first error of the partitions: OPERATION_NOT_ATTEMPTED stands for that of another one."""
     codes = [
-        (each.partition_error_code, f"{topic.name}-{each.partition_index}")
+        (each.partition_error_code, TopicPartition(topic.name, each.partition_index))
         for topic in response.results_by_topic_v3_and_below
         for each in topic.results_by_partition
         if each.partition_error_code
@@ -101,4 +103,7 @@ def _added_code(response: Any) -> tuple[int, str | None]:
     if not codes:
         return 0, None
     code, tp = min(codes, key=lambda one: one[0] == ErrorCode.OPERATION_NOT_ATTEMPTED)
-    return code, f"adding {tp} to the transaction: {refusal(code)}"
+    place = f"adding {tp} to the transaction"
+    if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return code, str(topic_refusal(code, place, tp.topic, Operation.WRITE))
+    return code, None if is_for_want(code, None) else f"{place}: {refusal(code)}"

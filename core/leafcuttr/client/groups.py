@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 from leafcuttr.client.calls import Calls, by_topic
 from leafcuttr.client.coordinators import CoordinatorKind
 from leafcuttr.client.errors import ApiNotOffered, refusal
+from leafcuttr.client.rights import is_for_want, topic_refusal
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.wire.messages.describe_groups import DescribeGroupsRequest
 from leafcuttr.wire.messages.list_groups import ListGroupsRequest
@@ -21,6 +22,7 @@ from leafcuttr.wire.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from leafcuttr_sdk.groups import CommittedOffset
+from leafcuttr_sdk.security import Operation
 from leafcuttr_sdk.types import TopicPartition
 
 T = TypeVar("T")
@@ -112,7 +114,9 @@ async def committed_offsets(
     for topic in topics:
         for each in topic.partitions:
             if each.error_code:
-                raise refusal(each.error_code)
+                raise topic_refusal(
+                    each.error_code, f"{topic.name}-{each.partition_index}", topic.name, Operation.DESCRIBE
+                )
             if each.committed_offset >= 0:
                 found[TopicPartition(topic.name, each.partition_index)] = CommittedOffset(
                     each.committed_offset, each.metadata or ""
@@ -166,8 +170,13 @@ def committed_code(response: Any) -> tuple[int, str | None]:
     for topic in response.topics:
         for each in topic.partitions:
             if each.error_code:
-                return (
-                    each.error_code,
-                    f"committing {topic.name}-{each.partition_index}: {refusal(each.error_code)}",
+                place = f"committing {topic.name}-{each.partition_index}"
+                if each.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                    return each.error_code, str(
+                        topic_refusal(each.error_code, place, topic.name, Operation.READ)
+                    )
+                # A right that the whole request lacks is said of each partition.
+                return each.error_code, (
+                    None if is_for_want(each.error_code, None) else f"{place}: {refusal(each.error_code)}"
                 )
     return 0, None

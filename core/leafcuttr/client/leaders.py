@@ -5,8 +5,10 @@ from typing import NamedTuple
 
 from leafcuttr.client.calls import Calls
 from leafcuttr.client.errors import refusal
+from leafcuttr.client.rights import topic_refusal
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.wire.primitives import ZERO_UUID
+from leafcuttr_sdk.security import Operation
 from leafcuttr_sdk.types import TopicPartition
 
 
@@ -21,10 +23,11 @@ class Led(NamedTuple):
 
 
 async def look_up(
-    calls: Calls, partitions: Iterable[TopicPartition]
+    calls: Calls, partitions: Iterable[TopicPartition], needs: Operation = Operation.DESCRIBE
 ) -> dict[TopicPartition, Led | BrokerError]:
     """For each partition its leader, or why there is none now: UnknownTopicOrPartition, LEADER_NOT_AVAILABLE,
-    TopicAuthorizationFailed. Raises ClientError, BrokerError where no broker tells."""
+    TopicAuthorizationFailed. What is done with them `needs` this right, of which that to see them is a part. Raises
+    ClientError, BrokerError where no broker tells."""
     wanted = list(partitions)
     response = await calls.cluster.metadata(sorted({tp.topic for tp in wanted}))
     topics = {topic.name: topic for topic in response.topics}
@@ -35,7 +38,7 @@ async def look_up(
             found[tp] = refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {tp.topic}")
             continue
         if topic.error_code:
-            found[tp] = refusal(topic.error_code, f"{tp.topic}: {refusal(topic.error_code)}")
+            found[tp] = topic_refusal(topic.error_code, tp.topic, tp.topic, needs)
             continue
         part = next((one for one in topic.partitions if one.partition_index == tp.partition), None)
         if part is None:

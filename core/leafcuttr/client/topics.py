@@ -8,6 +8,7 @@ import trio
 from leafcuttr.client.calls import Calls
 from leafcuttr.client.errors import ApiNotOffered, refusal
 from leafcuttr.client.retrying import RetryPauses
+from leafcuttr.client.rights import said, topic_refusal
 from leafcuttr.errors import BrokerError, ErrorCode, RequestTimedOut
 from leafcuttr.wire.messages.alter_configs import AlterableConfig as WholeConfig
 from leafcuttr.wire.messages.alter_configs import AlterConfigsRequest
@@ -22,6 +23,7 @@ from leafcuttr.wire.messages.incremental_alter_configs import (
 )
 from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from leafcuttr_sdk.peers import PeerTopic
+from leafcuttr_sdk.security import Operation
 
 _TOPIC: Final = 2
 _BROKER: Final = 4
@@ -56,7 +58,7 @@ def _topics_of(topics: Sequence[Any]) -> dict[str, PeerTopic]:
         if topic.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
             continue
         if topic.error_code and topic.error_code != ErrorCode.LEADER_NOT_AVAILABLE:
-            raise refusal(topic.error_code, f"{topic.name}: {refusal(topic.error_code)}")
+            raise topic_refusal(topic.error_code, topic.name, topic.name, Operation.DESCRIBE)
         parts = sorted(topic.partitions, key=lambda part: part.partition_index)
         found[topic.name] = PeerTopic(
             topic.name, topic.topic_id, [part.leader_epoch for part in parts], topic.is_internal
@@ -77,7 +79,7 @@ async def ensure_topic(calls: Calls, name: str) -> PeerTopic:
             return _topics_of([topic])[name]
         pause = backoff.next_s()
         if topic.error_code not in _NOT_YET or trio.current_time() + pause > until:
-            raise refusal(topic.error_code, f"{name}: {refusal(topic.error_code)}")
+            raise topic_refusal(topic.error_code, name, name, Operation.DESCRIBE, Operation.CREATE)
         await trio.sleep(pause)
 
 
@@ -96,7 +98,15 @@ async def topic_configs(calls: Calls, names: Sequence[str]) -> dict[str, dict[st
             if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 continue
             if result.error_code:
-                raise refusal(result.error_code, result.error_message)
+                raise refusal(
+                    result.error_code,
+                    said(
+                        result.error_code,
+                        result.error_message,
+                        result.resource_name,
+                        Operation.DESCRIBE_CONFIGS,
+                    ),
+                )
             found[result.resource_name] = {
                 each.name: each.value
                 for each in result.configs

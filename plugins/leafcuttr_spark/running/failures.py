@@ -95,8 +95,9 @@ def part_of(text: str, pipeline: Pipeline) -> tuple[str | None, int]:
 
 
 def _names_topic(text: str, topic: str) -> bool:
-    """Whether it is about a partition of the topic."""
-    return re.search(rf"(?<![\w.-]){re.escape(topic)}-\d+: ", text) is not None
+    """Whether it is about a partition of the topic, or a right that is missing on it."""
+    name = re.escape(topic)
+    return re.search(rf"(?<![\w.-]){name}-\d+: |may not [A-Z_]+ topic {name} \(", text) is not None
 
 
 def _fragments(text: str) -> list[str]:

@@ -73,6 +73,14 @@ leafcuttr_spark.source.losses.DataLossError: the topic orders was deleted; failO
         ("[USER_RAISED_EXCEPTION] a row has no topic SQLSTATE: P0001", None, 0, "a row has no topic"),
         ("orders-0: the record at offset 7 cannot be decoded", "sources.in", 3, "orders-0: the record at"),
         ("old-orders-0: the record at offset 7 cannot be decoded", None, 0, "old-orders-0: the record"),
+        (
+            "orders: the client may not READ topic orders (allowed by: x)",
+            "sources.in",
+            3,
+            "orders: the client",
+        ),
+        ("the client may not READ topic orders-2 (allowed by: x)", None, 0, "the client may not"),
+        ("out: the client may not WRITE topic out (allowed by: x)", "sinks.out", 15, "out: the client"),
         ("steps[2] (slim): ValueError: no", "steps[2] (slim)", 11, "steps[2] (slim): ValueError: no"),
     ],
 )

@@ -17,11 +17,13 @@ from leafcuttr.client.codes import LATER, NEW_LEADER
 from leafcuttr.client.errors import refusal
 from leafcuttr.client.fetching.whole_batches import aborted_ranges, whole_batches
 from leafcuttr.client.leaders import Led
+from leafcuttr.client.rights import is_for_want, topic_refusal
 from leafcuttr.errors import BrokerError, CorruptMessage, OffsetOutOfRange, UnknownTopicId
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.messages.fetch import PartitionData
 from leafcuttr.wire.primitives import ZERO_UUID
 from leafcuttr_sdk.peers import PeerRead
+from leafcuttr_sdk.security import Operation
 from leafcuttr_sdk.types import TopicPartition
 
 MISSES: Final = 4
@@ -171,7 +173,11 @@ class Assignment:
             return True
         if code in LATER or code == -1:
             return False
-        self._fail(tp, one, refusal(code, f"{tp} at offset {one.position}"))
+        place = f"{tp} at offset {one.position}"
+        lacks = is_for_want(code, None)
+        self._fail(
+            tp, one, topic_refusal(code, place, tp.topic, Operation.READ) if lacks else refusal(code, place)
+        )
         return True
 
     def lost(self, node: int) -> None:

@@ -15,16 +15,18 @@ import trio
 
 from leafcuttr.client.calls import Calls
 from leafcuttr.client.codes import LATER, NEW_LEADER
-from leafcuttr.client.errors import ClientError, refusal
+from leafcuttr.client.errors import ClientError
 from leafcuttr.client.fetching.assignment import Assignment, Unconfirmed, Wanted
 from leafcuttr.client.leaders import Led, look_up
 from leafcuttr.client.offsets import epoch_answers, epoch_request
 from leafcuttr.client.retrying import RetryPauses
+from leafcuttr.client.rights import topic_refusal
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.runtime.block_nursery import open_block_nursery
 from leafcuttr.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from leafcuttr.wire.primitives import ZERO_UUID
 from leafcuttr_sdk.peers import PeerRead
+from leafcuttr_sdk.security import Operation
 from leafcuttr_sdk.types import TopicPartition
 
 _NAMES: Final = 12
@@ -124,7 +126,7 @@ class RemoteReader:
                 continue
             try:
                 if unknown:
-                    self._learn(await look_up(self._calls, unknown))
+                    self._learn(await look_up(self._calls, unknown, Operation.READ))
                 await self._confirm(self._assignment.unconfirmed())
             except ClientError:
                 pass  # `Cluster.trouble` says it
@@ -166,7 +168,9 @@ class RemoteReader:
                 elif code in NEW_LEADER:
                     self._assignment.forget(wanted)
                 elif code not in LATER:
-                    self._assignment.missed(tp, refusal(code, f"{tp}: {refusal(code)}"), for_good=True)
+                    self._assignment.missed(
+                        tp, topic_refusal(code, tp, tp.topic, Operation.READ), for_good=True
+                    )
 
     def _start_fetching(self) -> None:
         for node in self._assignment.nodes() - self._fetching:

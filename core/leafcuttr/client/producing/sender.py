@@ -23,6 +23,7 @@ from leafcuttr.client.leaders import Led, look_up
 from leafcuttr.client.producing.lane import Call, Lane, Outgoing
 from leafcuttr.client.producing.stamp import ProducerIdentity, fit, stamped
 from leafcuttr.client.retrying import RetryPauses
+from leafcuttr.client.rights import said
 from leafcuttr.errors import BrokerError, ErrorCode, RequestTimedOut
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.messages.produce import (
@@ -34,6 +35,7 @@ from leafcuttr.wire.messages.produce import (
 )
 from leafcuttr.wire.primitives import ZERO_UUID
 from leafcuttr_sdk.records import Appended, NewBatch
+from leafcuttr_sdk.security import Operation
 from leafcuttr_sdk.types import TopicPartition
 
 _REQUESTS: Final = 5
@@ -183,7 +185,7 @@ class BatchSender:
 
     async def _find(self, unknown: Sequence[TopicPartition]) -> None:
         try:
-            found = await look_up(self._calls, unknown)
+            found = await look_up(self._calls, unknown, Operation.WRITE)
         except ClientError as error:
             self._no_leader = str(error)
             return
@@ -337,7 +339,15 @@ class BatchSender:
             return
         if answer.error_code in NEW_LEADER:
             self._led.pop(tp, None)
-        if outgoing.lane.refused(outgoing, answer.error_code, answer.error_message, now):
+        is_of_id = answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        is_of_cluster = answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        why = said(
+            answer.error_code,
+            answer.error_message,
+            (self._transactional_id or "") if is_of_id else tp.topic,
+            Operation.IDEMPOTENT_WRITE if is_of_cluster else Operation.WRITE,
+        )
+        if outgoing.lane.refused(outgoing, answer.error_code, why, now):
             self._rest(tp, now, answer.error_code)
 
     def _lost(self, tp: TopicPartition, outgoing: Outgoing, why: str, now: float) -> None:
