@@ -165,6 +165,73 @@ async def test_the_rest_of_a_frame_that_is_too_long_is_not_waited_for(
         assert await client.reason() == ErrorCodes.FRAME_SIZE_ERROR
 
 
+POST: Fields = [(b":method", b"POST"), (b":path", b"/"), *COMMON]
+WINDOW = 65_535
+
+
+async def fill(client: Client, number: int) -> None:
+    """Send as much of a body as the window of its stream takes, in many frames."""
+    left = WINDOW
+    while left:
+        size = min(left, 1_000, client.connection.local_flow_control_window(number))
+        if size:
+            client.connection.send_data(number, bytes(size))
+            left -= size
+            await client.flush()
+        else:
+            await client.found(
+                lambda event: isinstance(event, h2.events.WindowUpdated) and not event.stream_id
+            )
+
+
+async def test_bodies_that_are_not_read_hold_up_their_own_streams(service: tuple[Service, Served]) -> None:
+    """Each keeps what its window lets through, and the connection serves others; when they are answered, what has not
+    been read is dropped, and its stream ends with NO_ERROR (RFC 9113, 8.1)."""
+    answer, served = service
+    held = range(1, 21, 2)
+    async with connected(served) as client:
+        answer.go_on = trio.Event()
+        for number in held:
+            await client.request(number, POST, end=False)
+            await fill(client, number)
+            assert client.connection.streams[number].outbound_flow_control_window == 0
+        go_on, answer.go_on = answer.go_on, trio.Event()
+        answer.go_on.set()
+        for number in range(21, 31, 2):
+            await client.is_answered(number)
+        go_on.set()
+        ends: dict[int, int | None] = {}
+        while len(ends) < len(held):
+            event = await client.found(lambda event: isinstance(event, h2.events.StreamReset))
+            assert isinstance(event, h2.events.StreamReset)
+            ends[event.stream_id] = event.error_code
+        assert ends == dict.fromkeys(held, ErrorCodes.NO_ERROR)
+        await client.is_answered(31)
+    async with connected(served) as client:
+        await client.is_answered(1)
+
+
+async def test_a_body_that_is_reset_unread_and_a_connection_that_ends_so(
+    service: tuple[Service, Served],
+) -> None:
+    answer, served = service
+    answer.go_on = trio.Event()
+    async with connected(served) as other:
+        async with connected(served) as client:
+            for number in (1, 3):
+                await client.request(number, POST, end=False)
+                await fill(client, number)
+            client.connection.reset_stream(1)
+            await client.flush()
+            answer.go_on.set()
+            await client.is_answered(5)
+            answer.go_on = trio.Event()
+            await client.request(7, POST, end=False)
+            await fill(client, 7)
+        answer.go_on.set()
+        await other.is_answered(1)
+
+
 @pytest.mark.long
 async def test_requests_that_are_reset_at_once(service: tuple[Service, Served]) -> None:
     """Their handlers go on, but there are only so many of them; a client that has few is served."""

@@ -39,6 +39,7 @@ NEEDS = {
                 "serving",
                 "static_files",
                 "tasks",
+                "unread",
             )
         ],
         "trio",

@@ -21,6 +21,7 @@ from hypercorn.typing import AppWrapper, ConnectionState
 from leafcuttr_sdk.web.asgi import Scope
 from leafcuttr_sdk.web.http2 import Http2, Protocols
 from leafcuttr_sdk.web.tasks import Tasks
+from leafcuttr_sdk.web.unread import Waiting
 
 if TYPE_CHECKING:
     import ssl
@@ -48,6 +49,7 @@ class Connection:
         context: WorkerContext,
         stream: "ByteStream",
         address: tuple[str, int],
+        waiting: Waiting,
         *,
         send_s: float,
     ) -> None:
@@ -56,6 +58,7 @@ class Connection:
         self._context = context
         self._stream = stream
         self._address = address
+        self.waiting = waiting
         self.send_s = send_s
         self._send_lock = trio.Lock()
         self._scope = trio.CancelScope()

@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, Final, cast
 
 from h2.errors import ErrorCodes
+from h2.events import DataReceived, PriorityUpdated, RequestReceived
 from h2.events import Event as H2Event
-from h2.events import PriorityUpdated, RequestReceived
 from h2.exceptions import ProtocolError
 from hypercorn.events import Closed, Event, RawData
 from hypercorn.protocol import ProtocolWrapper
@@ -28,11 +28,14 @@ from hypercorn.protocol.ws_stream import WSStream
 
 from leafcuttr_sdk.web.asgi import Scope
 from leafcuttr_sdk.web.tasks import Tasks
+from leafcuttr_sdk.web.unread import Unread, Waiting
 
 MOST_UNDER_WAY: Final = 200
 """Requests of one connection whose handlers are under way: twice the streams that it may have (hypercorn's 100), as
 handlers go on when their streams are reset."""
 _FRAME_HEAD: Final = 9
+_STEP: Final = 16 * 1024
+"""Of the 64 KiB that the window of a stream has."""
 
 
 class _Answered:
@@ -55,6 +58,11 @@ class Http2(H2Protocol):
     def __init__(self, *connection: Any) -> None:
         super().__init__(*connection)
         self.streams = _Streams()
+        self._unread: dict[int, Unread] = {}
+        self._owed = 0
+        """Bytes that the window of the connection lacks, and that nothing waits for."""
+        self._waiting: Waiting = self.connection_state["connection"].waiting
+        cast("Tasks", self.task_group).unread = self._begin_body
 
     async def handle(self, event: Event) -> None:
         await super().handle(event)
@@ -69,6 +77,7 @@ class Http2(H2Protocol):
             if getattr(stream, "scope", None) is scope:
                 stream.closed = True
                 del self.streams[number]
+                self._unread.pop(number, None)
                 await self.stream_buffers[number].close()
                 await self._reset(number, ErrorCodes.CANCEL)
                 await self._window_updated(number)  # so that the task that sends drops the buffer
@@ -76,10 +85,58 @@ class Http2(H2Protocol):
 
     async def _handle_events(self, events: list[H2Event]) -> None:
         try:
-            await super()._handle_events(events)
+            others: list[H2Event] = []
+            for event in events:
+                if not isinstance(event, DataReceived):
+                    others.append(event)
+                    continue
+                if others:
+                    await super()._handle_events(others)
+                    others = []
+                await self._data_received(event)
+            self._give_back_of_connection()
+            await super()._handle_events(others)
         except ProtocolError:
             # What hypercorn answers does not fit what the client has sent behind that, as a GOAWAY.
             await self.send(Closed())
+
+    async def _data_received(self, event: DataReceived) -> None:
+        unread = self._unread.get(event.stream_id)
+        if unread is None:
+            await super()._handle_events([event])
+            return
+        padding = event.flow_controlled_length - len(event.data)
+        unread.owed += padding
+        self._owed += padding + unread.arrived(event.data)
+        self._give_back(unread)
+
+    def _begin_body(self, number: int) -> Unread:
+        unread = self._unread[number] = Unread(number, self._waiting, self._credit)
+        return unread
+
+    async def _credit(self, unread: Unread, of_connection: int) -> None:
+        self._owed += of_connection
+        if not self.closed:
+            self._give_back(unread)
+            self._give_back_of_connection()
+            await self._flush()
+
+    def _give_back(self, unread: Unread) -> None:
+        """In large steps: each small frame of a client would be answered with one otherwise."""
+        if unread.owed >= _STEP and not unread.ended:
+            owed, unread.owed = unread.owed, 0
+            with suppress(ProtocolError, KeyError):  # it has just ended
+                self.connection.increment_flow_control_window(owed, unread.number)
+
+    def _give_back_of_connection(self) -> None:
+        if self._owed:
+            owed, self._owed = self._owed, 0
+            with suppress(ProtocolError):
+                self.connection.increment_flow_control_window(owed)
+
+    async def _close_stream(self, stream_id: int) -> None:
+        await super()._close_stream(stream_id)
+        self._unread.pop(stream_id, None)
 
     async def _create_stream(self, request: RequestReceived) -> None:
         if self.closed:

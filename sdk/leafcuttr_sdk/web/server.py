@@ -15,6 +15,7 @@ from leafcuttr_sdk.web.connection import Connection
 from leafcuttr_sdk.web.front import Application, Front
 from leafcuttr_sdk.web.serving import Serving
 from leafcuttr_sdk.web.settings import read_limits
+from leafcuttr_sdk.web.unread import Waiting
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
@@ -51,6 +52,7 @@ class HttpServer:
         self._limits = read_limits(broker.settings, prefix)
         self._authentication = broker.authentication(prefix)
         self._context = WorkerContext(None)
+        self._waiting = Waiting(self._limits.buffered_bytes)
         self._listening: Listening | None = None
         self._open = 0
         self._paused = 0
@@ -111,7 +113,7 @@ class HttpServer:
         self._note(self._listening)
         try:
             await Connection(
-                app, config, self._context, stream, address, send_s=self._limits.request_s
+                app, config, self._context, stream, address, self._waiting, send_s=self._limits.request_s
             ).serve()
         finally:
             self._open -= 1

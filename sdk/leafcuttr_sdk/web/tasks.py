@@ -6,6 +6,7 @@ from typing import Final
 
 import trio
 from hypercorn.config import Config
+from hypercorn.protocol.http_stream import HTTPStream
 from hypercorn.protocol.ws_stream import WSStream
 from hypercorn.trio.task_group import (
     TaskGroup,
@@ -14,6 +15,7 @@ from hypercorn.trio.task_group import (
 from hypercorn.typing import AppWrapper, ASGIReceiveEvent, ASGISendEvent, Scope
 
 from leafcuttr_sdk.web.arriving import guard
+from leafcuttr_sdk.web.unread import Unread
 
 _LAST: Final = frozenset({"http.response.body", "websocket.http.response.body", "websocket.close"})
 """Messages of handlers that end an answer, if no more of it is said to come."""
@@ -28,6 +30,8 @@ class Tasks(TaskGroup):
 
     under_way = 0
     """Handlers that have not come to their end."""
+    unread: Callable[[int], Unread] | None = None
+    """Of HTTP/2: what keeps the body of the request with this number."""
 
     async def spawn_app(
         self,
@@ -38,12 +42,17 @@ class Tasks(TaskGroup):
     ) -> Callable[[ASGIReceiveEvent], Awaitable[None]]:
         arriving, arrived = trio.open_memory_channel[ASGIReceiveEvent](config.max_app_queue_size)
         answered = ended = False
+        unread: Unread | None = None
         if scope["type"] == "websocket":
             stream = getattr(send, "__self__", None)
             assert isinstance(stream, WSStream)
             guard(stream)
             # For `websockets.without_compression`: ASGI has no option for it.
             scope["state"]["websocket"] = stream
+        elif self.unread is not None:
+            stream = getattr(send, "__self__", None)
+            assert isinstance(stream, HTTPStream)
+            unread = self.unread(stream.stream_id)
 
         async def answer(message: ASGISendEvent | None) -> None:
             nonlocal answered, ended
@@ -55,6 +64,8 @@ class Tasks(TaskGroup):
                 with suppress(trio.WouldBlock):
                     while True:
                         arrived.receive_nowait()
+                if unread is not None:
+                    await unread.answered()
             await send(message)
 
         async def put(event: ASGIReceiveEvent) -> None:
@@ -70,9 +81,9 @@ class Tasks(TaskGroup):
             app,
             config,
             scope,
-            arrived.receive,
+            arrived.receive if unread is None else unread.receive,
             answer,
             trio.to_thread.run_sync,
             trio.from_thread.run,
         )
-        return put
+        return put if unread is None else unread.put

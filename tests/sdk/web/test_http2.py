@@ -99,7 +99,7 @@ async def test_what_is_sent_after_the_answer_costs_its_own_stream(
             number = number * 4 + 1
             await client.begin(path, number=number)
             await client.wait(h2.events.ResponseReceived, number)
-            for _ in range(4):
+            for _ in range(3):  # less than half the window: h2 gives back that much at a time
                 client.connection.send_data(number, bytes(10_000))
             await client.flush()
             await client.wait(h2.events.StreamEnded, number)
@@ -180,3 +180,51 @@ async def test_a_body_of_unknown_length_is_read_within_the_limits(tmp_path: Path
         await client.flush()
         await client.wait(h2.events.StreamEnded, 1)
     assert seen == [False, True]
+
+
+async def test_where_too_much_waits_the_window_of_the_connection_is_kept(tmp_path: Path) -> None:
+    """A connection has its first 64 KiB; what waits of them is given back when the handler has answered."""
+    go_on = trio.Event()
+
+    async def late(exchange: Exchange) -> None:
+        await go_on.wait()
+        await exchange.reply("late")
+
+    few = {"max.buffered.bytes": 1024}
+    async with (
+        serving(tmp_path, lambda _: application(late=late), few) as served,
+        connected(served) as client,
+    ):
+        await client.begin("/late", number=1)
+        for _ in range(30):
+            client.connection.send_data(1, bytes(1_000))
+        await client.flush()
+        await client.answers(3)
+        # All but the first kibibyte.
+        assert client.connection.outbound_flow_control_window == 65_535 - 29_000
+        go_on.set()
+        await client.wait(h2.events.StreamEnded, 1)
+        await client.answers(5)
+        assert client.connection.outbound_flow_control_window == 65_535
+
+
+async def test_what_is_read_and_its_padding_are_given_back(tmp_path: Path) -> None:
+    async def count(exchange: Exchange) -> None:
+        await exchange.reply(len(await exchange.read()))
+
+    async with serving(tmp_path, lambda _: application(count=count)) as served, connected(served) as client:
+        await client.begin("/count", number=1)
+        sent = 0
+        while sent < 300_000:
+            with within(30, "the window"):
+                while client.connection.local_flow_control_window(1) < 1_300:
+                    await client.wait(h2.events.WindowUpdated, 1)
+            client.connection.send_data(1, bytes(1_000), pad_length=200)
+            sent += 1_000
+            await client.flush()
+        client.connection.end_stream(1)
+        await client.flush()
+        got = await client.wait(h2.events.DataReceived, 1)
+        assert isinstance(got, h2.events.DataReceived) and got.data == b"300000"
+        await client.answers(3)
+        assert client.connection.outbound_flow_control_window == 65_535
