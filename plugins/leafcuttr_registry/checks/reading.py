@@ -11,9 +11,9 @@ import trio
 
 from leafcuttr_registry.checks import work
 from leafcuttr_registry.checks.known import KnownCompatible
-from leafcuttr_registry.checks.turns import DEADLINE_S, SOON_S, Limit, Turns, of_request
+from leafcuttr_registry.checks.turns import DEADLINE_S, PATIENCE, SOON_S, Limit, Turns, of_request
 from leafcuttr_registry.checks.values import ValueChecks
-from leafcuttr_registry.checks.work import Reading, Source
+from leafcuttr_registry.checks.work import Done, Reading, Source
 from leafcuttr_registry.counts import COMPATIBLE, INCOMPATIBLE, INVALID, TOO_COMPLEX, VALID, CheckCounts
 from leafcuttr_registry.inline_tags import TaggedPlace, Tags
 from leafcuttr_registry.places import place_not_said
@@ -135,7 +135,7 @@ class Checks:
         deadline_s: float = DEADLINE_S,
     ) -> T:
         type, began = format.name, perf_counter()
-        limit = of_request() or Limit(trio.current_time() + deadline_s)
+        limit = of_request() or Limit(deadline_s)
         try:
             return await self._in_turn(limit, deadline_s, function, format, source, *more)
         except SchemaError as error:
@@ -176,21 +176,33 @@ class Checks:
                 if this_s <= 0:
                     raise WorkerDeadlineError("no time is left")
                 try:
-                    return await self._judge(function, format, source, *more, deadline_s=this_s)
+                    done = await self._judge(function, format, source, *more, limit_s=this_s)
+                    limit.worked_s += done.used_s
+                    return done.value
                 except WorkerDeadlineError:
+                    limit.worked_s += this_s
                     if this_s >= SOON_S:
                         self._turns.was_slow(format.name, source.text)
                     if this_s == left_s:
                         raise
 
-    async def _judge(self, function: Callable[[*Ts], T], *arguments: *Ts, deadline_s: float) -> T:
+    async def _judge(
+        self, function: Callable[[SchemaFormat, *Ts], T], format: SchemaFormat, *more: *Ts, limit_s: float
+    ) -> Done[T]:
+        """`limit_s` is of the processor's time."""
         try:
             return await self._broker.run_in_worker(
-                function, *arguments, deadline_s=deadline_s, memory_bytes=MEMORY_BYTES
+                work.within,
+                limit_s,
+                function,
+                format,
+                more,
+                deadline_s=limit_s * PATIENCE,
+                memory_bytes=MEMORY_BYTES,
             )
         except WorkerTransferError:
             # A format of a plugin that is one file, which no other process can import.
-            return await trio.to_thread.run_sync(_call, function, arguments)
+            return Done(await trio.to_thread.run_sync(_call, function, (format, *more)), 0.0)
 
 
 def _call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:

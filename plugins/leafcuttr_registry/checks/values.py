@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import trio
-
 from leafcuttr_registry.checks.turns import Limit, Turns
 from leafcuttr_sdk.processor_limit import ProcessorLimitError, processor_limit
 from leafcuttr_sdk.schemas import DataError, ParsedSchema
@@ -84,7 +82,7 @@ class ValueChecks:
         most = len(values)
         while len(found) < len(values):
             some = _up_to(values, len(found), most)
-            async with self._turns.take(Limit(trio.current_time() + WAIT_S), short=False):
+            async with self._turns.take(Limit(WAIT_S), short=False):
                 began = perf_counter()
                 try:
                     checked = await self._broker.run_in_worker(

@@ -4,11 +4,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
-from time import perf_counter
-from typing import Final, NamedTuple
+from time import process_time
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from leafcuttr_registry.inline_tags import Tagged, TaggedPlace, Tags
+from leafcuttr_sdk.processor_limit import ProcessorLimitError, processor_limit
 from leafcuttr_sdk.schemas import Difference, ParsedSchema, ResolvedReference, SchemaError, SchemaFormat
+from leafcuttr_sdk.workers import WorkerDeadlineError
+
+T = TypeVar("T")
 
 
 class Source(NamedTuple):
@@ -73,6 +77,39 @@ _canonical: Final = _Remembered()
 """Those by their canonical texts, which say the same: what was just read is compared by that. For comparing alone,
 since other forms of a schema may keep more of what was written."""
 
+_prepared: Final[set[str]] = set()
+"""The names of formats that have imported what they import late."""
+
+
+class Done(NamedTuple, Generic[T]):
+    """What a call has come to, and what that took of the processor."""
+
+    value: T
+    used_s: float
+
+
+def within(limit_s: float, function: Callable[..., T], format: SchemaFormat, more: Sequence[Any]) -> Done[T]:
+    """The function of a format and what else it takes. Raises what it raises, and WorkerDeadlineError once it has used
+    so much of the processor's time. The first call in a process imports the format: that does not count, nor does the
+    time in which the processor does other work."""
+    if format.name not in _prepared:
+        getattr(format, "prepare", _nothing)()
+        _prepared.add(format.name)
+    began = process_time()
+    try:
+        with processor_limit(limit_s):
+            value = function(format, *more)
+    except ProcessorLimitError:
+        # It may have been ended within an entry.
+        _parsed.clear()
+        _canonical.clear()
+        raise WorkerDeadlineError(f"it used more than {limit_s:g} s of the processor") from None
+    return Done(value, process_time() - began)
+
+
+def _nothing() -> None:
+    pass
+
 
 def read(format: SchemaFormat, source: Source) -> Reading:
     """Raises SchemaError."""
@@ -132,7 +169,7 @@ def compare(
     with the first that has reasons, or when the time is used up: at least one has been compared then. Raises
     SchemaError."""
     found: list[list[Difference]] = []
-    until = perf_counter() + budget_s
+    until = process_time() + budget_s
     differences = _lenient(format) if lenient else format.differences
     with _shallow():
         schema = _to_compare(format, new)
@@ -142,7 +179,7 @@ def compare(
             if forward:
                 reasons += differences(other, schema)
             found.append(reasons)
-            if reasons or perf_counter() > until:
+            if reasons or process_time() >= until:
                 break
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,10 +11,10 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from leafcuttr_registry.checks import reading, turns
+from leafcuttr_registry.checks import reading, turns, work
 from leafcuttr_registry.checks.reading import Checks
 from leafcuttr_registry.checks.turns import DEADLINE_S, SOON_S, Limit, Turns
-from leafcuttr_registry.checks.work import Reading, Source
+from leafcuttr_registry.checks.work import Done, Reading, Source
 from leafcuttr_registry.subjects.refusals import Refusal, busy
 from leafcuttr_registry.subjects.registering import Registration
 from leafcuttr_sdk.workers import WorkerDeadlineError
@@ -25,31 +25,37 @@ HOSTILE_S = 1000.0
 
 
 class Broker:
-    """Runs what a text says in seconds, one after the other in each of two processes."""
+    """Works as long as a text says in seconds, one after the other in each of two processes."""
 
     def __init__(self) -> None:
         self.schema_formats = {"COLUMNS": Columns()}
         self.running = 0
+        self.slowness = 1.0
+        """So many times as long by the clock as the processor works: the machine has other work."""
         self.given: list[tuple[str, float]] = []
 
     async def run_in_worker(
         self,
+        within: Callable[..., Any],
+        limit_s: float,
         function: Callable[..., Any],
         format: Any,
-        source: Source,
+        more: Sequence[Source],
         *,
         deadline_s: float,
         memory_bytes: int,
-    ) -> Reading:
-        self.given.append((source.text, round(deadline_s, 2)))
+    ) -> Done[Reading]:
+        (source,) = more
+        assert (within, function) == (work.within, work.read) and deadline_s == limit_s * 5
+        self.given.append((source.text, round(limit_s, 2)))
         self.running += 1
         assert self.running <= 2, "it would wait where no deadline counts"
         takes_s = float(source.text.partition(" ")[0])
-        await trio.sleep(min(takes_s, deadline_s))
+        await trio.sleep(min(takes_s, limit_s) * self.slowness)
         self.running -= 1
-        if takes_s > deadline_s:
+        if takes_s > limit_s:
             raise WorkerDeadlineError("too long")
-        return Reading(source.text, source.text, None)
+        return Done(Reading(source.text, source.text, None), takes_s)
 
 
 class Counts:
@@ -81,7 +87,7 @@ class Clients:
             await self.checks.read("COLUMNS", text, {})
         except Refusal as refusal:
             code = refusal.code
-        assert trio.current_time() - began < DEADLINE_S + 0.001
+        assert trio.current_time() - began < DEADLINE_S * self.broker.slowness + 0.001
         self.answers.append((text, code))
 
     async def ask_at_once(self, *texts: str) -> dict[str, int]:
@@ -105,6 +111,29 @@ async def test_one_alone_has_all_of_the_time(clients: Clients, autojump_clock: M
     assert await clients.ask_at_once("1.7") == {"1.7": 200}
     assert await clients.ask_at_once("1.9") == {"1.9": 42201}
     assert clients.broker.given == [("1.7", DEADLINE_S), ("1.9", DEADLINE_S)]
+
+
+async def test_a_machine_with_other_work_refuses_nothing_more(
+    clients: Clients, autojump_clock: MockClock
+) -> None:
+    clients.broker.slowness = 4.0
+    assert await clients.ask_at_once("1.7") == {"1.7": 200}
+    assert await clients.ask_at_once("1.9") == {"1.9": 42201}
+    clients.broker.given.clear()
+    # A short turn that is not enough takes no more from what is left than the work that was done in it.
+    assert await clients.ask_at_once("0.3 a", "0.4 b") == {"0.3 a": 200, "0.4 b": 200}
+    assert clients.broker.given == [("0.3 a", DEADLINE_S), ("0.4 b", SOON_S), ("0.4 b", 1.35)]
+
+
+async def test_what_one_request_has_read_counts_for_the_next_that_it_reads(
+    clients: Clients, autojump_clock: MockClock
+) -> None:
+    turns.begin()
+    await clients.checks.read("COLUMNS", "1.0 a", {})
+    await clients.checks.read("COLUMNS", "0.5 b", {})
+    assert [seconds for _, seconds in clients.broker.given] == [DEADLINE_S, 0.8]
+    with pytest.raises(Refusal, match="too complex"):
+        await clients.checks.read("COLUMNS", "0.4 c", {})
 
 
 async def test_others_are_answered_meanwhile_and_each_in_time(
@@ -149,7 +178,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_limit_that_is_waited_out(autojump_clock: MockClock) -> None:
-    limit = Limit(trio.current_time() + 1)
+    limit = Limit(1)
     with limit.waiting():
         await trio.sleep(0.5)
     assert not limit.was_others

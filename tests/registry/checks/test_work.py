@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
 from collections.abc import Mapping, Sequence
+from time import process_time
 
 import pytest
 
@@ -10,7 +14,8 @@ from leafcuttr_registry.checks import work
 from leafcuttr_registry.checks.work import Source
 from leafcuttr_registry.formats import formats
 from leafcuttr_sdk.schemas import Difference, ParsedSchema, ResolvedReference, SchemaError
-from support.column_schemas import Columns
+from leafcuttr_sdk.workers import WorkerDeadlineError
+from support.column_schemas import Columns, Head
 
 FORMATS = {each.name: each for each in formats()}
 NEW = Source("a,b", {})
@@ -41,6 +46,82 @@ def test_it_ends_with_the_first_that_has_reasons_and_when_its_time_is_used_up() 
     ]
     assert work.compare(Columns(), NEW, [good] * 3, False, 0) == [[]]
     assert work.compare(Columns(), NEW, [], False, 0) == []
+
+
+PREPARED = """
+import pickle, sys
+from leafcuttr_registry.checks import work
+from leafcuttr_registry.formats import formats
+
+TEXTS = {{
+    "AVRO": '{{"type": "record", "name": "R", "fields": [{{"name": "a", "type": "int"}}]}}',
+    "JSON": '{{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {{"a": {{"format": "date"}}}}}}',
+    "PROTOBUF": 'import "google/protobuf/timestamp.proto"; message M {{ repeated google.protobuf.Timestamp a = 1; }}',
+}}
+(format,) = (pickle.loads(pickle.dumps(each)) for each in formats() if each.name == {name!r})
+source = work.Source(TEXTS[format.name], {{}})
+within = work.processor_limit
+
+def counted(seconds):
+    before.update(sys.modules)
+    return within(seconds)
+
+before = set()
+work.processor_limit = counted
+work.within(5.0, work.read, format, (source,))
+print(len(set(sys.modules) - before))
+"""
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_a_format_is_imported_before_its_time_counts(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PREPARED.format(name=name)], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) <= 1
+
+
+class Busy(Columns):
+    def parse(self, text: str, references: Mapping[str, ResolvedReference]) -> Head:
+        while text == "slow":
+            pass
+        return super().parse(text, references)
+
+
+def test_what_is_limited_is_the_work_of_the_processor() -> None:
+    done = work.within(10.0, work.read, Columns(), (Source("x,y", {}),))
+    assert done.value == ("x,y", "x,y", None) and 0 < done.used_s < 10
+    assert len(list(work._parsed)) > 0
+    with pytest.raises(WorkerDeadlineError, match=r"^it used more than 0\.02 s of the processor$"):
+        work.within(0.02, work.read, Busy(), (Source("slow", {}),))
+    assert len(list(work._parsed)) == len(list(work._canonical)) == 0
+    assert work.within(10.0, work.read, Columns(), (Source("x,y", {}),)).value == ("x,y", "x,y", None)
+
+
+def test_time_without_the_processor_does_not_count() -> None:
+    class Waits(Columns):
+        def parse(self, text: str, references: Mapping[str, ResolvedReference]) -> Head:
+            waited.wait(0.1)
+            return super().parse(text, references)
+
+    waited = threading.Event()
+    assert work.within(0.05, work.read, Waits(), (Source("a,c", {}),)).used_s < 0.05
+
+
+def test_a_format_is_prepared_once_and_outside_the_limit() -> None:
+    class Prepared(Columns):
+        name = "PREPARED"
+        calls = 0
+
+        def prepare(self) -> None:
+            Prepared.calls += 1
+            until = process_time() + 0.06
+            while process_time() < until:
+                pass
+
+    for _ in range(2):
+        assert work.within(0.05, work.read, Prepared(), (Source("p,q", {}),)).used_s < 0.05
+    assert Prepared.calls == 1
 
 
 class Lenient(Columns):
