@@ -73,7 +73,10 @@ print(len(set(sys.modules) - before))
 """
 
 
-@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(each, marks=[pytest.mark.long] if each != "JSON" else []) for each in sorted(FORMATS)],
+)
 def test_a_format_is_imported_before_its_time_counts(name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PREPARED.format(name=name)], capture_output=True, text=True, check=True
