@@ -208,6 +208,30 @@ async def test_where_too_much_waits_the_window_of_the_connection_is_kept(tmp_pat
         assert client.connection.outbound_flow_control_window == 65_535
 
 
+async def test_a_whole_body_that_was_answered_unread_does_not_count(tmp_path: Path) -> None:
+    """The handler sends its answer by itself: `Exchange.answer` would read it."""
+
+    async def blind(exchange: Exchange) -> None:
+        await go_on.wait()
+        await exchange.send({"type": "http.response.start", "status": 200, "headers": []})
+        await exchange.send({"type": "http.response.body", "body": b"blind", "more_body": False})
+
+    few = {"max.buffered.bytes": 1024}
+    async with (
+        serving(tmp_path, lambda _: application(blind=blind), few) as served,
+        connected(served) as client,
+    ):
+        for number in (1, 5):
+            go_on = trio.Event()
+            await client.begin("/blind", number=number)
+            client.connection.send_data(number, bytes(1_000), end_stream=True)
+            await client.flush()
+            await client.answers(number + 2)
+            assert client.connection.outbound_flow_control_window == 65_535
+            go_on.set()
+            await client.wait(h2.events.StreamEnded, number)
+
+
 async def test_what_is_read_and_its_padding_are_given_back(tmp_path: Path) -> None:
     async def count(exchange: Exchange) -> None:
         await exchange.reply(len(await exchange.read()))
