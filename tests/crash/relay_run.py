@@ -6,6 +6,7 @@ import random
 import subprocess
 import threading
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -234,11 +235,26 @@ def create_topics(source: Cluster, target: Cluster) -> None:
     librdkafka.create(target.address, DEAD, PARTITIONS, message_timestamp_after_max_ms=every)
 
 
-def is_at_the_end(source: Cluster) -> bool:
-    """Whether the position that the relay shows as its group is behind the last record of each partition."""
+def wait_for_the_end(source: Cluster, relay: Relay) -> None:
+    """Until all is copied, however long that takes: a busy machine takes its time, and only what stands still fails."""
+    behind = records_behind(source)
+
+    def fewer(than: int) -> bool:
+        nonlocal behind
+        relay.check()
+        behind = records_behind(source)
+        return behind < than
+
+    while behind:
+        until(partial(fewer, behind), f"copies of {behind} more", seconds=PATIENCE_S, pause=0.2)
+
+
+def records_behind(source: Cluster) -> int:
+    """How many offsets there are behind the position that the relay shows as its group."""
     consumer = Consumer({"bootstrap.servers": source.address, "group.id": f"leafcuttr-{NAME}"})
     try:
         places = consumer.committed([TopicPartition(TOPIC, number) for number in range(PARTITIONS)], 30)
-        return all(place.offset == consumer.get_watermark_offsets(place, 30)[1] for place in places)
+        ends = [consumer.get_watermark_offsets(place, 30)[1] for place in places]
     finally:
         consumer.close()
+    return sum(end - max(place.offset, 0) for place, end in zip(places, ends, strict=True))

@@ -37,8 +37,8 @@ from crash.relay_run import (
     Relay,
     Victim,
     create_topics,
-    is_at_the_end,
     plan,
+    wait_for_the_end,
 )
 from crash.relay_run import POINTS as KILLED_AT
 from leafcuttr import crashpoints
@@ -73,9 +73,7 @@ def test_nothing_is_lost_or_comes_twice(
                     kill(victim, relay, clusters)
                     relay.check()
             seconds = time.monotonic() - began
-            until(
-                lambda: relay.check() or is_at_the_end(source), "all of them", seconds=PATIENCE_S, pause=0.2
-            )
+            wait_for_the_end(source, relay)
             assert relay.stop() == 0, relay.log
             counts = compare(source, target, repeats=guarantee is Guarantee.AT_LEAST_ONCE)
     print(f"{kills} kills in {seconds:.0f} s, {kills / seconds * 3600:.0f} an hour; {counts}")
