@@ -165,6 +165,50 @@ async def test_the_rest_of_a_frame_that_is_too_long_is_not_waited_for(
         assert await client.reason() == ErrorCodes.FRAME_SIZE_ERROR
 
 
+UPGRADE = b"Host: x\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\n"
+SETTING = b"HTTP2-Settings: AAQAAP__\r\n"
+
+
+@pytest.mark.parametrize(
+    ("start", "more"),
+    [
+        (b"GET / HTTP/1.1\r\n", SETTING + b"\r\n"),
+        (b"GET / HTTP/1.1\r\n", SETTING * 2 + b"\r\n"),
+        (b"GET / HTTP/1.1\r\n", b"HTTP2-Settings: AAAA\r\n\r\n"),  # the half of a setting
+        (b"GET / HTTP/1.1\r\n", b"HTTP2-Settings: AAT_____\r\n\r\n"),  # a window that is too large
+        (b"GET / HTTP/1.1\r\n", b"\r\n"),
+        (b"GET / HTTP/1.0\r\n", SETTING + b"\r\n"),
+        (b"POST / HTTP/1.1\r\n", SETTING + b"Content-Length: 5\r\n\r\nabcde"),
+        (b"POST / HTTP/1.1\r\n", SETTING + b"Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n"),
+    ],
+)
+async def test_nobody_gets_from_http_1_to_http_2(
+    service: tuple[Service, Served], start: bytes, more: bytes
+) -> None:
+    """By `Upgrade: h2c`, which would be a tunnel through what stands in front (RFC 9113, 3.1 has given it up)."""
+    _, served = service
+    async with await trio.open_tcp_stream("127.0.0.1", served.port) as stream:
+        await stream.send_all(start + UPGRADE + more)
+        with within(30, "the end of the connection"):
+            answer = b"".join([data async for data in stream])
+    assert answer.startswith(b"HTTP/1.1 200 ") and answer.endswith(b'"hello"')
+
+
+async def test_a_preface_may_come_in_any_parts(service: tuple[Service, Served]) -> None:
+    _, served = service
+    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+    for cut in range(1, len(preface)):
+        async with await trio.open_tcp_stream("127.0.0.1", served.port) as stream:
+            client = Client(stream)
+            client.connection.initiate_connection()
+            first = client.connection.data_to_send()
+            assert first.startswith(preface)
+            await stream.send_all(first[:cut])
+            await trio.testing.wait_all_tasks_blocked()
+            await stream.send_all(first[cut:])
+            await client.is_answered(1)
+
+
 POST: Fields = [(b":method", b"POST"), (b":path", b"/"), *COMMON]
 WINDOW = 65_535
 

@@ -52,7 +52,7 @@ NEEDS = {
     # The options of commands, which are click's: imported by a command of a plugin when it is made.
     "leafcuttr_sdk._cli_options": "click",
     "leafcuttr_sdk.web.arriving": "hypercorn",
-    "leafcuttr_sdk.web.http2": "h2",
+    "leafcuttr_sdk.web.http2": "h11",
     "leafcuttr_sdk.web.quart_app": "quart",
     "leafcuttr_sdk.testing.sending_trial": "trio",
     "leafcuttr_sdk.testing.serving_trial": "trio",

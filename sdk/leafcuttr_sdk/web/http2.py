@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, cast
 
+import h11
 from h2.errors import ErrorCodes
 from h2.events import DataReceived, PriorityUpdated, RequestReceived
 from h2.events import Event as H2Event
@@ -22,7 +23,7 @@ from hypercorn.protocol import ProtocolWrapper
 from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.events import StreamClosed
 from hypercorn.protocol.h2 import H2Protocol
-from hypercorn.protocol.h11 import H2CProtocolRequiredError, H2ProtocolAssumedError
+from hypercorn.protocol.h11 import H2ProtocolAssumedError, H11Protocol
 from hypercorn.protocol.http_stream import HTTPStream
 from hypercorn.protocol.ws_stream import WSStream
 
@@ -191,14 +192,28 @@ def _makes_sense(request: RequestReceived) -> bool:
     return path.isascii() and method.isascii()
 
 
+class Http1(H11Protocol):
+    """HTTP/1.1, without the way from there to HTTP/2 by `Upgrade: h2c`, which RFC 9113, 3.1 has given up: the request
+    is answered as any other. What stands in front of us may hand that header on, and takes what comes then for one
+    answer: whatever rules it has would not hold for the requests in there. And hypercorn does not look at the settings
+    that come with it before it has agreed."""
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        headers = [field for field in event.headers if field[0] != b"upgrade"]
+        await super()._check_protocol(
+            h11.Request(
+                method=event.method, target=event.target, headers=headers, http_version=event.http_version
+            )
+        )
+
+
 class Protocols(ProtocolWrapper):
     """The protocol that a connection speaks: HTTP/1.1 until the client has chosen `Http2`."""
 
     def __init__(self, *connection: Any, alpn_protocol: str) -> None:
         super().__init__(*connection)
         self._http2 = partial(Http2, *connection)
-        if alpn_protocol == "h2":
-            self.protocol = self._http2()
+        self.protocol = self._http2() if alpn_protocol == "h2" else Http1(*connection)
 
     async def handle(self, event: Event) -> None:
         try:
@@ -206,11 +221,6 @@ class Protocols(ProtocolWrapper):
             return
         except H2ProtocolAssumedError as assumed:
             data = assumed.data
-            self.protocol = self._http2()
-            await self.protocol.initiate()
-        except H2CProtocolRequiredError as required:
-            data = required.data
-            self.protocol = self._http2()
-            await self.protocol.initiate(required.headers, required.settings)
-        if data:
-            await self.protocol.handle(RawData(data))
+        self.protocol = self._http2()
+        await self.protocol.initiate()
+        await self.protocol.handle(RawData(data))
