@@ -11,7 +11,15 @@ import trio
 
 from leafcuttr_registry.checks import work
 from leafcuttr_registry.checks.known import KnownCompatible
-from leafcuttr_registry.checks.turns import DEADLINE_S, PATIENCE, SOON_S, Limit, Turns, of_request
+from leafcuttr_registry.checks.turns import (
+    DEADLINE_S,
+    PATIENCE,
+    SHORT_PATIENCE,
+    SOON_S,
+    Limit,
+    Turns,
+    of_request,
+)
 from leafcuttr_registry.checks.values import ValueChecks
 from leafcuttr_registry.checks.work import Done, Reading, Source
 from leafcuttr_registry.counts import COMPATIBLE, INCOMPATIBLE, INVALID, TOO_COMPLEX, VALID, CheckCounts
@@ -176,7 +184,10 @@ class Checks:
                 if this_s <= 0:
                     raise WorkerDeadlineError("no time is left")
                 try:
-                    done = await self._judge(function, format, source, *more, limit_s=this_s)
+                    done = await self._judge(
+                        function, format, source, *more,
+                        limit_s=this_s, clock_s=this_s * (PATIENCE if long else SHORT_PATIENCE),
+                    )  # fmt: skip
                     limit.worked_s += done.used_s
                     return done.value
                 except WorkerDeadlineError:
@@ -187,7 +198,12 @@ class Checks:
                         raise
 
     async def _judge(
-        self, function: Callable[[SchemaFormat, *Ts], T], format: SchemaFormat, *more: *Ts, limit_s: float
+        self,
+        function: Callable[[SchemaFormat, *Ts], T],
+        format: SchemaFormat,
+        *more: *Ts,
+        limit_s: float,
+        clock_s: float,
     ) -> Done[T]:
         """`limit_s` is of the processor's time."""
         try:
@@ -197,7 +213,7 @@ class Checks:
                 function,
                 format,
                 more,
-                deadline_s=limit_s * PATIENCE,
+                deadline_s=clock_s,
                 memory_bytes=MEMORY_BYTES,
             )
         except WorkerTransferError:

@@ -22,7 +22,9 @@ DEADLINE_S: Final = 1.8
 """Waiting for others, and the processor's time for the work: for the answer to come within two seconds, where the
 machine has no other work."""
 PATIENCE: Final = 5
-"""So many times as much may pass by the clock, for what no limit of the processor's time ends."""
+"""So many times as much may pass by the clock, for what no limit of the processor's time ends;"""
+SHORT_PATIENCE: Final = 2
+"""and in a short turn, for which others wait: what it ends begins again in the long half, and is not refused."""
 SOON_S: Final = 0.25
 LARGE: Final = 256 * 1024
 """Characters of a text."""

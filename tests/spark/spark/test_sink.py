@@ -208,7 +208,7 @@ def test_speculation_is_refused() -> None:
 
     conf = SimpleNamespace(getConf=lambda: {"spark.speculation": "true"})
     with pytest.raises(OptionError, match=r"spark\.speculation is true"):
-        _check_session(SimpleNamespace(sparkContext=conf))
+        _check_session(SimpleNamespace(sparkContext=conf, _jvm=None))
 
 
 def test_a_timeout_above_the_broker_s_is_refused_at_once(
