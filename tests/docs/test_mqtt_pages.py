@@ -174,9 +174,10 @@ def test_every_setting_has_its_line() -> None:
     assert table == {}
     names = list(settings_table())
     first, last = names.index("mqtt.host"), names.index("mqtt.send.timeout.ms")
-    assert of_listener == set(names[first : last + 1]), (
+    assert of_listener == {*names[first : last + 1], "mqtt.allowed.origins"}, (
         "those that the page says the other listeners have too"
     )
+    assert "`mqtt.ws` and `mqtt.wss` have `allowed.origins` too" in section("Settings")
 
 
 def examples() -> dict[str, str]:

@@ -1,3 +1,5 @@
+# PySpark is not installed where types are checked.
+# pyright: reportMissingImports=false
 """What made the first attempt of a task fail, where a later one was refused: Spark's own exception quotes the last.
 
 The driver keeps the end of each attempt of each task, on whichever machine it ran and however it ended, also by the
