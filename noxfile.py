@@ -40,19 +40,19 @@ AS_KAFKA = (
 )
 """Tests of the log's files beside what a Kafka makes of its own, and by its tools."""
 CASES = (
-    *(
-        "attack",
-        "broker",
-        "cli",
-        "client",
-        "embedded",
-        "handlers",
-        "http_proxy",
-        "log",
-        "monitoring",
-        "offline",
-    ),
-    *("server", "state", "wire"),
+    "attack",
+    "broker",
+    "cli",
+    "client",
+    "embedded",
+    "handlers",
+    "http_proxy",
+    "log",
+    "monitoring",
+    "offline",
+    "server",
+    "state",
+    "wire",
 )
 """Folders of tests of which the gate has some cases, and no other session has all."""
 

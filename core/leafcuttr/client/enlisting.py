@@ -9,10 +9,9 @@ from typing import Any
 
 from leafcuttr.client.calls import Calls, by_topic
 from leafcuttr.client.coordinators import CoordinatorKind
-from leafcuttr.client.errors import refusal
 from leafcuttr.client.groups import committed_code, to_commit
 from leafcuttr.client.producing.stamp import ProducerIdentity
-from leafcuttr.client.rights import is_for_want, topic_refusal
+from leafcuttr.client.rights import said_of_partition
 from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from leafcuttr.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
@@ -103,7 +102,4 @@ def _added_code(response: Any) -> tuple[int, str | None]:
     if not codes:
         return 0, None
     code, tp = min(codes, key=lambda one: one[0] == ErrorCode.OPERATION_NOT_ATTEMPTED)
-    place = f"adding {tp} to the transaction"
-    if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-        return code, str(topic_refusal(code, place, tp.topic, Operation.WRITE))
-    return code, None if is_for_want(code, None) else f"{place}: {refusal(code)}"
+    return code, said_of_partition(code, f"adding {tp} to the transaction", tp.topic, Operation.WRITE)

@@ -5,8 +5,8 @@ from typing import Any, Final, TypeVar
 
 from leafcuttr.client.calls import Calls, by_topic
 from leafcuttr.client.coordinators import CoordinatorKind
-from leafcuttr.client.errors import ApiNotOffered, refusal
-from leafcuttr.client.rights import is_for_want, topic_refusal
+from leafcuttr.client.errors import ApiNotOffered
+from leafcuttr.client.rights import said_of_partition, topic_refusal
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.wire.messages.describe_groups import DescribeGroupsRequest
 from leafcuttr.wire.messages.list_groups import ListGroupsRequest
@@ -171,12 +171,5 @@ def committed_code(response: Any) -> tuple[int, str | None]:
         for each in topic.partitions:
             if each.error_code:
                 place = f"committing {topic.name}-{each.partition_index}"
-                if each.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                    return each.error_code, str(
-                        topic_refusal(each.error_code, place, topic.name, Operation.READ)
-                    )
-                # A right that the whole request lacks is said of each partition.
-                return each.error_code, (
-                    None if is_for_want(each.error_code, None) else f"{place}: {refusal(each.error_code)}"
-                )
+                return each.error_code, said_of_partition(each.error_code, place, topic.name, Operation.READ)
     return 0, None

@@ -60,7 +60,6 @@ _ON_CLUSTER: Final = {
     "CreateTopicsRequest": Operation.CREATE,
     "InitProducerIdRequest": Operation.IDEMPOTENT_WRITE,
     "ListGroupsRequest": Operation.DESCRIBE,
-    "ProduceRequest": Operation.IDEMPOTENT_WRITE,
 }
 
 
@@ -121,6 +120,14 @@ def _topics_of(request: Any) -> list[str]:
     found = [getattr(each, "name", None) for each in getattr(request, "topics", None) or ()]
     found += [getattr(each, "resource_name", None) for each in getattr(request, "resources", None) or ()]
     return [name for name in found if name]
+
+
+def said_of_partition(code: int, place: object, topic: str, operation: Operation) -> str | None:
+    """What a request is told that is answered with this code for a partition of the topic, which `place` names. None
+    where the whole request lacks a right, which is said of each partition: see `said_of_request`."""
+    if code != ErrorCode.TOPIC_AUTHORIZATION_FAILED and is_for_want(code, None):
+        return None
+    return str(topic_refusal(code, place, topic, operation))
 
 
 def topic_refusal(code: int, place: object, topic: str, *operations: Operation) -> BrokerError:

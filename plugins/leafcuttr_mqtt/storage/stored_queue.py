@@ -99,8 +99,7 @@ class StoredQueue:
         return self.count
 
     def __contains__(self, sequence: int) -> bool:
-        run = self._run_of(sequence)
-        return run is not None and run.place_of(sequence) >= 0
+        return self._find(sequence) is not None
 
     def sequences(self) -> list[int]:
         """Of all deliveries, in order."""
@@ -141,9 +140,11 @@ class StoredQueue:
 
     def remove(self, sequence: int) -> int:
         """Returns the offset that it had; -1: it is not there."""
-        run = self._run_of(sequence)
-        if run is None or (index := run.place_of(sequence)) < 0:
+        found = self._find(sequence)
+        if found is None:
             return -1
+        number, index = found
+        run = self._runs[number]
         offset = run.offsets[index]
         self.count -= 1
         self.size -= run.sizes[index]
@@ -153,14 +154,12 @@ class StoredQueue:
         if run.count:
             run.leave(index)
         else:
-            self._runs.remove(run)
+            del self._runs[number]
         return offset
 
     def get(self, sequence: int) -> Delivery | None:
-        run = self._run_of(sequence)
-        if run is None or (index := run.place_of(sequence)) < 0:
-            return None
-        return self._delivery(run, index)
+        found = self._find(sequence)
+        return None if found is None else self._delivery(self._runs[found[0]], found[1])
 
     def __iter__(self) -> Iterator[Delivery]:
         """The deliveries in order of their sequences, each without its message."""
@@ -190,23 +189,30 @@ class StoredQueue:
             None, flags & 3, bool(flags & 4), identifiers, run.sizes[index], run.offsets[index], sequence
         )
 
-    def _run_of(self, sequence: int) -> _Run | None:
-        """The last run that does not begin behind this sequence."""
+    def _find(self, sequence: int) -> tuple[int, int] | None:
+        """The number of the run that has this delivery, and the index there."""
+        number = self._last_before(sequence)
+        if number < 0 or (index := self._runs[number].place_of(sequence)) < 0:
+            return None
+        return number, index
+
+    def _last_before(self, sequence: int) -> int:
+        """The number of the last run that does not begin behind this sequence; -1: there is none."""
         runs = self._runs
         # Mostly there is one; what comes to the end, and what is over, is looked for in any.
         if runs and runs[-1].first <= sequence:
-            return runs[-1]
-        index = bisect_right(runs, sequence, key=_first_of)
-        return runs[index - 1] if index else None
+            return len(runs) - 1
+        return bisect_right(runs, sequence, key=_first_of) - 1
 
     def _run_for(self, sequence: int) -> _Run:
         """The run that has this sequence, or gets it."""
-        run = self._run_of(sequence)
-        if run is not None and sequence - run.end <= MOST_MISSING:
-            return run
-        index = self._runs.index(run) + 1 if run is not None else 0
-        if index < len(self._runs) and self._runs[index].first - sequence <= MOST_MISSING:
-            return self._runs[index]
+        runs = self._runs
+        number = self._last_before(sequence)
+        if number >= 0 and sequence - runs[number].end <= MOST_MISSING:
+            return runs[number]
+        number += 1
+        if number < len(runs) and runs[number].first - sequence <= MOST_MISSING:
+            return runs[number]
         run = _Run(sequence)
-        self._runs.insert(index, run)
+        runs.insert(number, run)
         return run
