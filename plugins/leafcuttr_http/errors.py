@@ -16,8 +16,8 @@ from leafcuttr_sdk.web.errors import of_broker as of_broker
 CODES: Final[Mapping[int, str]] = {
     400: "The body is not what its type says: no JSON, no UTF-8, no gzip; or the request line makes no sense.",
     401: "The request needs credentials, or its credentials are not valid (`lc.http.proxy.auth`).",
-    403: "A page of this origin may not open a WebSocket here (`lc.http.proxy.cors.allowed.origins`), or a "
-    "certificate is needed.",
+    403: "A page of this origin may not send that or open a WebSocket here (`lc.http.proxy.cors.allowed.origins`), or "
+    "a certificate is needed.",
     404: "There is no such path.",
     405: "The path is there, the method is not; `Allow` names those that are.",
     406: "None of the types in `Accept` can be answered.",

@@ -39,6 +39,7 @@ def _cases() -> list[Any]:
 
 
 @pytest.mark.hypothesis
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("api", "part", "version"), _cases())
 def test_kio_reads_what_we_write_and_writes_what_we_read(api: Api, part: str, version: int) -> None:
     ours = getattr(api, part)

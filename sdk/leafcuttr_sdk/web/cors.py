@@ -1,10 +1,16 @@
-"""Which pages of other origins may call a service from a browser (the Fetch standard's CORS protocol)."""
+"""Which pages of other origins may call a service from a browser (the Fetch standard's CORS protocol), and what is
+refused of those that may not."""
 
 from typing import Final, NamedTuple
 
+from leafcuttr_sdk._origins import Origins
 from leafcuttr_sdk.web.asgi import RawHeaders
+from leafcuttr_sdk.web.errors import ApiError
+from leafcuttr_sdk.web.negotiation import media_type
 
 _MAX_AGE: Final = b"600"
+_SENT_UNASKED: Final = frozenset({"application/x-www-form-urlencoded", "multipart/form-data", "text/plain"})
+"""Types of a body that a browser posts for a page without a preflight request (Fetch, 2.2.2)."""
 
 
 class CorsHeaders(NamedTuple):
@@ -18,10 +24,12 @@ class CorsHeaders(NamedTuple):
 
 
 class Cors:
-    """`origins` as the setting has them, in lower case; empty: no origin but the service's own."""
+    """`origins` as this setting has them, in lower case; empty: no origin but the service's own."""
 
-    def __init__(self, origins: frozenset[str], allowed: CorsHeaders) -> None:
+    def __init__(self, origins: frozenset[str], allowed: CorsHeaders, setting: str) -> None:
         self._origins = origins
+        self._pages = Origins(origins)
+        self._setting = setting
         self._every = "*" in origins
         self._allowed = allowed
 
@@ -46,3 +54,14 @@ class Cors:
             (b"access-control-allow-headers", self._allowed.headers),
             (b"access-control-max-age", _MAX_AGE),
         ]
+
+    def check_post(self, origin: str, host: str, content_type: str | None) -> None:
+        """A POST that a browser sends for a page of any origin without asking first, as a form does, with what the
+        browser keeps of credentials. Raises ApiError 403 if the page may not call: that it cannot read the answer would
+        come too late. All other requests of pages that change something are preceded by a preflight."""
+        if content_type is not None and media_type(content_type).name not in _SENT_UNASKED:
+            return
+        if not self._pages.allows(origin, host):
+            raise ApiError(
+                403, f"Pages of {origin[:200]!a} may not send this; {self._setting} names those that may."
+            )

@@ -58,7 +58,7 @@ class Front:
         if serving.authentication.ways != ("none",):
             self._clients = Clients(serving.authentication, serving.broker.logger, title)
             cors = cors._replace(headers=cors.headers + b", authorization")
-        self._cors = Cors(serving.limits.origins, cors)
+        self._cors = Cors(serving.limits.origins, cors, f"{serving.limits.prefix}.cors.allowed.origins")
         self._log = serving.broker.logger
         metrics = serving.broker.metrics
         self._requests = metrics.counter(
@@ -143,11 +143,14 @@ class Front:
             await connection.end(scope)
 
     def _cors_answered(self, exchange: Exchange) -> bool:
-        """Whether that was a preflight, which needs no more than its headers."""
+        """Whether that was a preflight, which needs no more than its headers. Raises ApiError 403 for what a page may
+        not send."""
         origin = exchange.header(b"origin")
         if origin is None:
             return False
         exchange.extra = self._cors.headers(origin)
+        if exchange.method == "POST":
+            self._cors.check_post(origin, exchange.header(b"host") or "", exchange.header(b"content-type"))
         if exchange.method != "OPTIONS" or b"access-control-request-method" not in exchange.headers:
             return False
         allowed = self._cors.preflight(origin)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from leafcuttr_sdk.web import ApiError
 from leafcuttr_sdk.web.cors import Cors, CorsHeaders
 
 ALLOWED = CorsHeaders(methods=b"GET", headers=b"x-a", exposed=b"x-b")
@@ -11,7 +12,7 @@ EXPOSED = (b"access-control-expose-headers", b"x-b")
 
 
 def cors(*origins: str) -> Cors:
-    return Cors(frozenset(origins), ALLOWED)
+    return Cors(frozenset(origins), ALLOWED, "lc.x.origins")
 
 
 def test_no_origin_but_its_own() -> None:
@@ -47,3 +48,31 @@ def test_one_that_is_not(origin: str) -> None:
     found = cors("https://a.example")
     assert list(found.headers(origin)) == [(b"vary", b"origin")]
     assert found.preflight(origin) is None
+
+
+UNASKED = [None, "text/plain", "Text/Plain; charset=utf-8", "multipart/form-data; boundary=x"]
+UNASKED += ["application/x-www-form-urlencoded"]
+
+
+@pytest.mark.parametrize("content_type", UNASKED)
+@pytest.mark.parametrize("origin", ["https://c.example", "null", "http://host", "http://host:8081"])
+def test_what_a_page_posts_unasked_is_refused(origin: str, content_type: str | None) -> None:
+    with pytest.raises(ApiError, match=r"Pages of '[^ ]+' may not send this; lc\.x\.origins names") as raised:
+        cors("https://a.example").check_post(origin, "host:8080", content_type)
+    assert raised.value.code == 403
+
+
+@pytest.mark.parametrize("content_type", UNASKED)
+@pytest.mark.parametrize(
+    "origin", ["https://a.example", "https://A.example:443", "http://host:8080", "HTTP://Host:8080"]
+)
+def test_pages_that_may_call_post_unasked(origin: str, content_type: str | None) -> None:
+    cors("https://a.example").check_post(origin, "host:8080", content_type)
+    cors("*").check_post("https://c.example", "host:8080", content_type)
+
+
+@pytest.mark.parametrize(
+    "content_type", ["application/json", "application/vnd.kafka.v2+json", "text/csv", ""]
+)
+def test_for_all_other_types_a_browser_asks_first(content_type: str) -> None:
+    cors().check_post("https://c.example", "host:8080", content_type)
