@@ -44,6 +44,7 @@ BAD = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", BAD)
 def test_a_bad_batch_leaves_nothing(live: LiveBroker, topic: str, name: str) -> None:
     data, code = BAD[name]

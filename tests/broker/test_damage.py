@@ -78,6 +78,7 @@ def test_one_damaged_partition_is_offline_and_the_rest_serve(
         assert "offline" in lines[0]
 
 
+@pytest.mark.long
 def test_everything_acknowledged_is_there_after_sigkill(tmp_path: Path) -> None:
     """Over several segments, again and again; what the kill has torn is cut."""
     expected: list[int] = []

@@ -131,6 +131,7 @@ def test_what_a_command_of_ours_raises_keeps_what_came_before_it(monkeypatch: py
     assert not raised.value.__suppress_context__
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_only_the_command_that_is_called_is_imported(name: str) -> None:
     program = """

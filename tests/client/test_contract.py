@@ -32,6 +32,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield str(address)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("promise", list(PROMISES))
 async def test_leafcuttr(ours: str, promise: str) -> None:
     await keeps_contract(ours, promise)

@@ -93,7 +93,7 @@ READERS = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("check", ["ends", "full"])
 @pytest.mark.parametrize(
     "reader", [pytest.param(make, id=name, marks=pytest.mark.client(name)) for name, make in READERS.items()]

@@ -67,6 +67,7 @@ def test_librdkafka(bootstrap: str, fresh: Fresh) -> None:
     assert max(told) > 0
 
 
+@pytest.mark.long
 @pytest.mark.client("kafka-python")
 def test_kafka_python(bootstrap: str, fresh: Fresh) -> None:
     from kafka import KafkaConsumer, KafkaProducer, TopicPartition

@@ -145,7 +145,7 @@ def allowed(line: str) -> tuple[int, ...]:
 RUN = [path for path in dict.fromkeys(path for path, _ in LINES) if path != "leafcuttr serve"]
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("path", RUN)
 def test_they_run(path: str, broker: BrokerProcess, folder: Path) -> None:
     """One after the other in one folder; each ends with a status that is documented, and none for wrong usage."""

@@ -193,6 +193,7 @@ def test_files_run_side_by_side(folder: Path) -> None:
     assert run(folder)[0] == 0
 
 
+@pytest.mark.long
 def test_a_process_that_ends_fails_its_test_and_the_run(folder: Path) -> None:
     (folder / "test_ends.py").write_text(ENDS)
     status, said = run(folder)
@@ -282,6 +283,7 @@ def test_more_that_failed_than_may_be_run_again_have_failed(folder: Path) -> Non
     assert len((folder / "notes").read_text().splitlines()) == 1
 
 
+@pytest.mark.long
 def test_what_fails_twice_has_failed(folder: Path) -> None:
     (folder / "test_a.py").write_text("def test_it():\n    assert False\n" + AT_SECOND)
     status, said = run(folder, "--second-attempts", "3")

@@ -94,7 +94,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveBroker]:
         yield broker
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
 def test_numbers_at_their_ends(live: LiveBroker, api: Api, caplog: pytest.LogCaptureFixture) -> None:
     for version in range(api.min_version, api.max_version + 1):

@@ -90,7 +90,7 @@ CASES = [
 ]
 
 
-@pytest.mark.one_in(13)
+@pytest.mark.one_in(26)
 @pytest.mark.parametrize(("key", "version"), CASES)
 def test_every_request(broker: BrokerProcess, request: pytest.FixtureRequest, key: int, version: int) -> None:
     api = APIS[key]

@@ -101,6 +101,7 @@ def test_every_api_is_in_the_table() -> None:
     assert list(NEEDS) == list(APIS)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("key", [key for key, needs in NEEDS.items() if needs], ids=lambda key: key.name)
 def test_with_all_rights_nothing_is_refused_and_without_each_it_is(codes: Codes, key: ApiKey) -> None:
     assert not codes["everything", key] & REFUSED

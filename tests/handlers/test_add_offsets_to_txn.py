@@ -12,6 +12,7 @@ from support.transactional import init
 VERSIONS = range(5)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_every_version_adds_the_partition_of_the_group(broker: Broker, send: Any, version: int) -> None:
     producer = await init(send)
@@ -21,6 +22,7 @@ async def test_every_version_adds_the_partition_of_the_group(broker: Broker, sen
     assert found is not None and set(found.now.partitions) == {broker.groups.partition_of("g")}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_an_older_producer_is_fenced(send: Any, version: int) -> None:
     """Versions 0 and 1 do not know PRODUCER_FENCED (KIP-588)."""

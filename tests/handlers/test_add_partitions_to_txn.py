@@ -33,6 +33,7 @@ def added(broker: Broker) -> set[TopicPartition]:
     return set(found.now.partitions)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_every_version_adds_partitions(broker: Broker, send: Any, version: int) -> None:
     await broker.topics.create("orders", 2, {})
@@ -42,6 +43,7 @@ async def test_every_version_adds_partitions(broker: Broker, send: Any, version:
     assert added(broker) == {TopicPartition("orders", 1), TopicPartition("events", 0)}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_partition_that_does_not_exist_prevents_all(broker: Broker, send: Any, version: int) -> None:
     await broker.topics.create("orders", 1, {})
@@ -55,6 +57,7 @@ async def test_a_partition_that_does_not_exist_prevents_all(broker: Broker, send
     assert not added(broker)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_topic_that_belongs_to_a_plugin_prevents_all(broker: Broker, send: Any, version: int) -> None:
     await broker.topics.create("orders", 1, {})

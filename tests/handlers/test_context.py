@@ -94,6 +94,7 @@ def client_of(peer: Peer, listener: str, client_id: str | None, *software: str) 
     return ClientIdentity(ANONYMOUS, listener, "PLAINTEXT", *address_of(peer), client_id, *software)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
 async def test_every_handler_sees_the_client(api: Api, serve: Serve, shown: Shown) -> None:
     broker = await serve(TWO_LISTENERS)

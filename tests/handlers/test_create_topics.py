@@ -77,6 +77,7 @@ NO_PARTITIONS = "Number of partitions was set to an invalid non-positive value."
 NO_REPLICAS = "Replication factor must be larger than 0, or -1 to use the default value."
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("requested", "code", "message"),
     [

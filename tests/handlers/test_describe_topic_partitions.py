@@ -73,6 +73,7 @@ async def test_unknown_topics_have_their_place_in_the_order(topics: None, send: 
     assert following(answer) is None
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("names", "limit", "cursor", "expected", "next_cursor"),
     [

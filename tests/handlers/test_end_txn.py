@@ -18,6 +18,7 @@ def state(broker: Broker) -> TransactionState:
     return found.now.state
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("commit", [True, False])
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_every_version_ends_a_transaction(
@@ -36,6 +37,7 @@ async def test_every_version_ends_a_transaction(
     assert broker.topics.by_name["t"].partitions[0].log.log_end_offset == 1, "the marker"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_an_older_producer_is_fenced(send: Any, version: int) -> None:
     """Versions 0 and 1 do not know PRODUCER_FENCED (KIP-588)."""

@@ -269,6 +269,7 @@ OF_ONE = "Broker-level min.insync.replicas cannot be altered while ELR is enable
 NOT_A_TIME = "Invalid value x for configuration log.retention.ms: Not a number of type LONG"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("validate_only", [False, True])
 @pytest.mark.parametrize(
     ("name", "changes", "refusal"),

@@ -41,6 +41,7 @@ async def test_static_members_need_no_second_step(send) -> None:
     assert answer.members[0].group_instance_id == "one"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("request_", "error", "member_id"),
     [

@@ -69,6 +69,7 @@ async def test_a_special_time_is_refused_before_its_version(
         assert (await answered(send, asking(timestamp), since)).error_code == 0
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("timestamp", [-1, -2, -3, -4, -5, NOW])
 @pytest.mark.parametrize(
     ("epoch", "error"),

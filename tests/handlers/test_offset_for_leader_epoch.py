@@ -37,6 +37,7 @@ async def answered(send: Any, epoch: int, current: int = -1, version: int = 4, p
     return answer
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("version", [2, 3, 4])
 @pytest.mark.parametrize(
     ("epoch", "found"),

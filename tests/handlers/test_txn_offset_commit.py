@@ -36,7 +36,7 @@ def committed(broker: Broker) -> dict[int, int]:
     return {index: each.offset for index, each in found.items()}
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("commit", [True, False])
 @pytest.mark.parametrize("version", range(6))
 async def test_every_version_keeps_offsets_until_the_transaction_ends(

@@ -387,6 +387,7 @@ async def test_headers_that_make_no_sense(
     assert all("\n" not in record.getMessage() for record in caplog.records)
 
 
+@pytest.mark.long
 async def test_one_that_waits_for_ever_is_bounded_and_others_are_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

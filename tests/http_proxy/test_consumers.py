@@ -407,7 +407,7 @@ async def test_no_more_than_allowed(tmp_path: Path) -> None:
         await api.create()
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(
     ("body", "code"),
     [

@@ -36,7 +36,7 @@ async def test_topics_and_partitions(proxy: Running) -> None:
         assert (await client.get("/")).json()["cluster_id"] == proxy.broker.cluster.cluster_id
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(
     ("method", "path", "status", "code"),
     [

@@ -71,6 +71,7 @@ async def test_head_of_a_stream_has_no_body_and_ends(proxy: Running) -> None:
     assert await proxy.counted("leafcuttr_http_streams") == 0
 
 
+@pytest.mark.long
 async def test_an_upload_of_blank_lines_is_read_in_short_turns(proxy: Running) -> None:
     pieces = list(_Lines(100).feed(b"\n" * 65536))
     assert len(pieces) > 100 and not any(pieces)
@@ -84,6 +85,7 @@ async def test_an_upload_of_blank_lines_is_read_in_short_turns(proxy: Running) -
     assert [json.loads(line)["offset"] for line in answer.text.splitlines()] == [0]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("wish", [{"format": []}, {"format": 0}, {"auto.offset.reset": False}])
 async def test_a_consumer_whose_settings_are_no_texts_is_refused(
     proxy: Running, wish: dict[str, object]

@@ -191,6 +191,7 @@ async def test_names_come_percent_encoded(proxy: Running) -> None:
     assert proxy.broker.topics.names() == ["a.b_c"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("content_type", "says"),
     [

@@ -150,7 +150,7 @@ async def test_before_the_first_event_there_is_an_id(proxy: Running) -> None:
         assert [each["value"] for each in await listener.records(2)] == [5, 6]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -176,7 +176,7 @@ async def test_where_it_begins(proxy: Running, query: dict[str, str], expected: 
         assert [each["offset"] for each in await listener.records(1)] == [expected]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(
     ("topic", "query", "status", "words"),
     [

@@ -64,6 +64,7 @@ async def streaming(directory: Path) -> AsyncIterator[Streams]:
             nursery.cancel_scope.cancel()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(6))
 async def test_every_record_once_and_in_order(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch

@@ -116,6 +116,7 @@ async def test_a_client_that_takes_nothing_loses_nothing(tmp_path: Path) -> None
             assert [each["value"] for each in await listener.records(1999)] == list(range(1, 2000))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("message", "code"),
     [

@@ -534,6 +534,7 @@ manager.close()
 """
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "point",
     [

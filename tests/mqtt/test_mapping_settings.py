@@ -140,6 +140,7 @@ async def test_messages_may_be_stored_in_another_cluster(
         assert [message.value() for message in found] == [b"1", b"2"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("qos", [0, 1, 2])
 @pytest.mark.parametrize(("mode", "letters"), [("dead-letter", 1), ("drop", 0), ("close", 0)])
 async def test_each_way_with_each_qos(tmp_path: Path, mode: str, letters: int, qos: int) -> None:

@@ -127,6 +127,7 @@ def test_members_of_families() -> None:
     assert set(whole) - set(found) == set(MEMBERS_EMPTY)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("settings", "line"),
     [

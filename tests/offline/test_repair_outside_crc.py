@@ -67,7 +67,7 @@ def displace(log: Path, number: int, by: int) -> None:
     write_at(log, at, parse(log.read_bytes(), at).base_offset + by, 8)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize("compact", [False, True])
 @pytest.mark.parametrize("by", [1, 300, 1 << 40, -1, -(1 << 40)])
 @pytest.mark.parametrize("numbers", [(0,), (4,), (10,), (2, 5), (4, 5)])
@@ -135,7 +135,7 @@ def test_gaps_of_compaction_stay_and_a_batch_beyond_those_behind_it_goes(data: P
     assert gapped[at[5] :] in left and taken in (data / f"{FIRST}.damaged").read_bytes()
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("epoch", [1, 0x40000000, -(1 << 31), -7])
 @pytest.mark.parametrize("segment", [FIRST, LAST])
 @pytest.mark.parametrize("number", [0, 3, -1])

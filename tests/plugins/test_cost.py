@@ -158,6 +158,7 @@ print(len(candidates()), "importlib.metadata" in sys.modules)
     assert with_metadata == "False"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "words", [("topics", "--help"), ("serve", "--help"), ("config", "check", "/dev/null")]
 )

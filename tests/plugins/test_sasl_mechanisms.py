@@ -266,6 +266,7 @@ def no_file() -> Any:
     raise PluginError("the list of robots is not there")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("plugins", "more", "line"),
     [

@@ -155,6 +155,7 @@ def test_a_topic_is_created_with_them_and_describes_them(run: Run) -> None:
         assert not any(each.read_only for each in found.values())
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
@@ -305,6 +306,7 @@ def test_dynamic_ones_change_and_reach_the_plugin(run: Run, scope: str) -> None:
         assert plugin().BROKERS[-1].settings.int(f"{P}weight") == 2
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("scope", ["1", ""], ids=["this broker", "all brokers"])
 @pytest.mark.parametrize(
     ("name", "value", "said"),

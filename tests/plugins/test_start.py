@@ -74,6 +74,7 @@ def test_broken_ones_are_left_out_each_with_a_line(site: Path, tmp_path: Path) -
     assert "leafcuttr_register_services: it returned an int among others" in found["late"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("hook", "says"),
     [
@@ -116,6 +117,7 @@ def test_metrics_tell_what_became_of_each(site: Path, tmp_path: Path) -> None:
     assert 'state="disabled"' in http
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "source",
     [

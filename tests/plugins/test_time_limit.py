@@ -221,6 +221,7 @@ def test_a_hook_that_signals_interrupt_hangs(end: threading.Event) -> None:
         signal.signal(signal.SIGUSR1, before)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "hook", ["services()", "health_checks(broker)", "admin_routes(broker)", "metrics(broker)"]
 )

@@ -26,6 +26,7 @@ def test_every_rule_is_on_it() -> None:
     assert all(f"| `{rule.type}` |" in text for _, rule in RULES)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "format, rule", RULES, ids=[f"{format.name}-{rule.type}-{at}" for at, (format, rule) in enumerate(RULES)]
 )

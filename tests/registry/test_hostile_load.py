@@ -68,6 +68,7 @@ def codes_of(clients: list[Hostile]) -> list[int]:
     return [each.code for each in answers]
 
 
+@pytest.mark.long
 def test_others_are_served_meanwhile(registry: RegistryProcess) -> None:
     done: list[str] = []
     subjects = [f"h-{number}" for number in range(CLIENTS)]

@@ -217,6 +217,7 @@ BAD: Mapping[str, tuple[str, Callable[[Peer], Any]]] = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("what", list(BAD))
 def test_what_is_wrong_is_found(broker: RunningBroker, what: str) -> None:
     promise, spoil = BAD[what]

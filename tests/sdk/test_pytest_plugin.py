@@ -115,6 +115,7 @@ def test_a_plugin_of_its_own(leafcuttr_broker):
     assert "9 passed" in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "marker",
     ["leafcuttr({'num.partitions': 1})", "leafcuttr(setting={})"],
@@ -177,6 +178,7 @@ def test_it():
     ]
 
 
+@pytest.mark.long
 def test_the_fixtures_are_listed_with_what_they_do(tmp_path: Path) -> None:
     done = run(tmp_path, "--fixtures", "--markers", test_none="def test_none(): pass")
     assert "@pytest.mark.leafcuttr(settings={...}, plugins=[...])" in done.stdout

@@ -94,6 +94,7 @@ async def test_a_stopping_broker_takes_no_new_connection(serve: Serve) -> None:
             await connect(broker)
 
 
+@pytest.mark.long
 def test_a_stop_with_1000_partitions_and_a_peer_that_does_not_read(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -315,6 +315,7 @@ multiprocessing.get_context("fork").Process(target=os.execvp, args=("sh", comman
 """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("what", "words"),
     [

@@ -87,6 +87,7 @@ def starting(folder: Path, settings: dict[str, str]) -> Iterator[subprocess.Pope
             process.kill()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("body", ["hang()", "def leafcuttr_register_settings(): hang()"])
 def test_while_a_plugin_is_imported_and_its_first_hooks_are_called(
@@ -283,6 +284,7 @@ REFUSALS: dict[str, str] = {
 """Tasks of plugins that do not end when they are cancelled, and the line."""
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("what", REFUSALS)
 def test_a_task_that_refuses_to_end(tmp_path: Path, plugins: Path, what: str) -> None:
     """The loop runs, so the stop is a clean one."""

@@ -116,6 +116,7 @@ async def test_all_that_is_produced_is_fetched(serve: Serve, kind: type) -> None
             assert same(await fetched(peer, len(batches)), batches)
 
 
+@pytest.mark.one_in(2)
 @ALL
 async def test_records_that_are_not_in_the_page_cache(
     serve: Serve, kind: type, monkeypatch: pytest.MonkeyPatch
@@ -168,6 +169,7 @@ async def test_requests_of_one_packet(serve: Serve, kind: type) -> None:
                 await peer.answer_to(request, version, number)
 
 
+@pytest.mark.one_in(2)
 @ALL
 async def test_what_was_buffered_while_a_request_waited(serve: Serve, kind: type) -> None:
     """A long poll takes the connection out of the reactor, to which it comes back with bytes that no descriptor

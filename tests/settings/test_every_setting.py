@@ -153,6 +153,7 @@ def rows() -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("setting", NOT_HONOURED, ids=lambda setting: setting.name)
 def test_what_is_not_honoured_says_why_in_the_reference(
     rows: dict[str, list[str]], setting: ConfigKey

@@ -45,6 +45,7 @@ def stored(live: LiveBroker, topic: str, *values: int) -> list[int]:
     return [int(m.value()) for m in librdkafka.read(live.address, topic, count, offset=before)]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.setting("lc.filters")
 def test_filters(filtering: LiveBroker, topic: str, change: Any) -> None:
     assert stored(filtering, topic, 1, 2, 3, 4) == [1, 2, 3, 4]
@@ -66,6 +67,7 @@ def test_validators(filtering: LiveBroker, topic: str, change: Any) -> None:
     assert stored(filtering, topic, 12) == [12]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.setting("lc.filters.dead.letter.topic")
 def test_the_dead_letter_topic(filtering: LiveBroker, topic: str, change: Any) -> None:
     change.topic(lc_filters="small")

@@ -94,7 +94,7 @@ TO_ANOTHER = [(sent, name) for sent in SENT for name in CODECS if CODECS[name] i
 TO_THE_SAME = [(sent, name) for sent in SENT for name in CODECS if CODECS[name] is SENT[sent]]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.setting("compression.type")
 @pytest.mark.parametrize(("sent", "name"), TO_ANOTHER)
 def test_compression_type(live: LiveBroker, topic: str, change: Any, name: str, sent: str) -> None:
@@ -143,6 +143,7 @@ def test_compression_lz4_level(live: LiveBroker, topic: str, change: Any) -> Non
     level_acts(live, topic, change, "lz4", 1, 12)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.setting("compression.zstd.level")
 def test_compression_zstd_level(live: LiveBroker, topic: str, change: Any) -> None:
     level_acts(live, topic, change, "zstd", -50, 19)

@@ -378,6 +378,7 @@ trio.run(main)
 """
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("point", "left"),
     [

@@ -131,6 +131,7 @@ def test_a_topic_that_cannot_be_made_for_want_of_descriptors_leaves_nothing(tmp_
         assert "Traceback" not in broker.log
 
 
+@pytest.mark.long
 def test_peers_that_read_nothing_do_not_take_all_descriptors(tmp_path: Path) -> None:
     """Each of them fetches from more partitions than the process may have files, again and again."""
     if shutil.which("prlimit") is None:

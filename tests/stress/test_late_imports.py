@@ -72,6 +72,7 @@ def ask(address: Address, path: str) -> int | None:
         return None
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("spare", [1, 2, 3])
 def test_the_first_connection_to_the_admin_port(tmp_path: Path, spare: int) -> None:
     with running_broker(tmp_path, PROXY) as broker:

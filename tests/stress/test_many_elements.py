@@ -299,7 +299,7 @@ REQUESTS |= {
 }
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", REQUESTS)
 async def test_others_have_their_turn_between_the_elements(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, name: str

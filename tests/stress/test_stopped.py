@@ -99,6 +99,7 @@ def has_said(child: Child, lines: int) -> bool:
     return len(child.said) >= lines or child.said[-1:] == ["sent"]
 
 
+@pytest.mark.long
 def test_a_producer_that_is_stopped_again_and_again_sends_everything_once(tmp_path: Path) -> None:
     count = 20_000
     with running_broker(tmp_path / "home", SETTINGS) as broker:

@@ -37,7 +37,7 @@ def _ends(cls: type[Any]) -> list[int]:
     return sorted({found[0], found[len(found) // 2], found[-1]})
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("cls", _CLASSES, ids=lambda cls: cls.__name__)
 def test_every_prefix_of_a_message_is_malformed(cls: type[Any]) -> None:
@@ -56,7 +56,7 @@ def test_every_prefix_of_a_message_is_malformed(cls: type[Any]) -> None:
     check()
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(10)
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("cls", _CLASSES, ids=lambda cls: cls.__name__)
 def test_flipped_bytes_are_malformed_or_another_message(cls: type[Any]) -> None:

@@ -196,6 +196,7 @@ def test_any_byte_of_a_run_may_be_wrong(place: int) -> None:
             check(bytes(wrong), 100, [ALL, Peek(value_bytes=71), Peek(headers=("a",))])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("place", [1, 63, 64, 99])
 def test_any_byte_of_records_of_one_size_may_be_wrong(place: int) -> None:
     """What is changed is the same in all but this one, which is where it should be."""
@@ -418,6 +419,7 @@ def of_like(place: int, count: int) -> bytes:
     return encoded([Record(index, 1000 + delta * index, key, value, headers) for index in range(count)])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("before", range(len(LIKE)))
 @pytest.mark.parametrize("peek", [ALL, Peek(value_bytes=5), Peek(key_bytes=4, headers=("b",))])
 def test_batches_one_after_the_other_that_begin_alike(peek: Peek, before: int) -> None:

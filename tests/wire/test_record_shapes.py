@@ -153,7 +153,7 @@ def test_with_shapes_the_same_is_read(
         assert read_all(bytes(batch), shapes) == read_all(bytes(batch), None)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("key", [b"key", b"k" * 70, b"", None])
 @pytest.mark.parametrize("value", [b"value", b"v" * 70, b"", None])
 @pytest.mark.parametrize("way", ["sets", "sizes", "kkkk", "cccc", "wwww", "kcwk", "of these sizes"])
@@ -483,6 +483,7 @@ def test_new_names_are_paid_for_by_misses() -> None:
     assert sum(learnt[PRICE:]) in (19, 20)
 
 
+@pytest.mark.one_in(2)
 def test_all_is_forgotten_in_the_end(shapes: Shapes) -> None:
     learn(shapes, b"key", b"value", TELLING)
     tail = tail_of(b"key", b"value", TELLING)

@@ -38,7 +38,7 @@ def asking_for(count: int) -> MetadataRequest:
     return MetadataRequest(topics=[MetadataRequestTopic(name=f"n{number}") for number in range(count)])
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(10)
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
 @pytest.mark.parametrize("part", ["request", "response"])

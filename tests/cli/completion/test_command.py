@@ -97,6 +97,7 @@ def test_groups_come_from_the_broker(command: Path, own_address: str, made: str)
     assert complete(command, own_address, "configs", "alter", "group", f"g-{made}") == [f"g-{made}"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("shell", "check"), [("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")])
 def test_a_shell_can_read_its_script(command: Path, shell: str, check: str, tmp_path: Path) -> None:
     printed = subprocess.run(

@@ -34,6 +34,7 @@ def test_it_compares_every_record_and_cleans_up(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [], "the broker's directory is gone"
 
 
+@pytest.mark.long
 def test_json() -> None:
     done = subprocess.run(
         [*DEMO, "--json", "--records", "2000"],

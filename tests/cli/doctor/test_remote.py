@@ -342,6 +342,7 @@ def test_a_client_setting_that_does_not_exist(broker: BrokerProcess) -> None:
     assert "no.such.setting" in one.seen
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("advertised", "seen"),
     [

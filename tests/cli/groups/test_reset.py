@@ -32,6 +32,7 @@ def committed(run: Run, group: str) -> dict[int, int]:
     return {row["partition"]: row["committed"] for row in about["offsets"]}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

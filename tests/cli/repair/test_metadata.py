@@ -72,6 +72,7 @@ def emptied(path: Path) -> None:
 DAMAGES = [zeros, garbage, garbage_behind_the_head, zeros_behind_the_head, cut, cut_in_the_head, emptied]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_the_command_that_the_refusal_names_works(
     tmp_path: Path, filled: dict[str, bytes], damage: Callable[[Path], None]

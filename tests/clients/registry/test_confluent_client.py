@@ -298,6 +298,7 @@ def test_contexts(new: Callable[[], Any], fresh: Callable[[str], str]) -> None:
     assert client.register_schema(f":{context}:{fresh('subject')}", uses) == id + 2
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.duty("references")
 @pytest.mark.parametrize("type", TYPES)
 def test_references(new: Callable[[], Any], fresh: Callable[[str], str], type: str) -> None:

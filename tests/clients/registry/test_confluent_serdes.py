@@ -183,6 +183,7 @@ def received(bootstrap: str, topic: str, count: int, deserializer: Any) -> list[
     ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.duty("encode", "header")
 @pytest.mark.parametrize("ids", IDS)
 @pytest.mark.parametrize("kind", KINDS)
@@ -220,6 +221,7 @@ def other(bootstrap: str) -> Iterator[kafka.KafkaProducer]:
     producer.close()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.duty("without a schema")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_producer_without_a_schema_is_told_why(
@@ -270,7 +272,7 @@ def named(kind: str, name: str) -> tuple[Callable[[Any, dict[str, Any]], Any], A
     return lambda client, conf: ProtobufSerializer(proto, client, conf), proto(**ADA)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("ids", IDS)
 @pytest.mark.parametrize("strategy", ["topic", "record", "topic-record"])
 @pytest.mark.parametrize("kind", KINDS)

@@ -269,6 +269,7 @@ def test_filters_of_the_line_come_behind_those_of_the_file(
     assert values(hub.address, topics[1]) == ["6", "8"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("on_error", "status", "copies", "letters"),
     [

@@ -69,6 +69,7 @@ def assert_whole(log: Log) -> None:
     assert append(log, batch(), NOW) == 9
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("segment_bytes", [1 << 20, 400], ids=["one segment", "many segments"])
 @pytest.mark.parametrize("name", DAMAGE)
 def test_after_a_kill_it_is_put_right_from_the_batches(

@@ -181,7 +181,7 @@ def assert_offline(found: Started) -> None:
         append(found.log, batch(1, key=b"k"), NOW)
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(10)
 @each_start
 @pytest.mark.parametrize("field", CHECKED)
 @few
@@ -201,7 +201,7 @@ def test_behind_the_recovery_point_the_log_is_cut_from_the_damaged_batch_on(
     close(log)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("start", ["after another boot", "behind a checkpoint before the recovery point"])
 @pytest.mark.parametrize("field", BASE_OFFSET | CHECKED)
 @few
@@ -214,7 +214,7 @@ def test_before_the_recovery_point_the_partition_goes_offline_and_nothing_is_cut
     assert_offline(started(prepared, scratch, start, number, at, mask))
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @each_start
 @pytest.mark.parametrize("field", FIELDS)
 @few

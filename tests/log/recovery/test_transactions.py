@@ -90,6 +90,7 @@ def again(directory: Path) -> LogManager:
     return opened(directory, spec(**SMALL))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kept", ["state", "recovery point", "nothing"])
 @pytest.mark.parametrize("seed", range(6))
 async def test_killed_at_any_moment(tmp_path: Path, seed: int, kept: str) -> None:

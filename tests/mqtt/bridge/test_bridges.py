@@ -409,6 +409,7 @@ async def test_two_bridges_in_a_circle(
         assert (await watcher.message()).payload == b"x"
 
 
+@pytest.mark.one_in(2)
 @needs_mosquitto
 @PROTOCOLS
 async def test_a_circle_with_a_bridge_of_mosquitto(tmp_path: Path, protocol: str) -> None:

@@ -231,6 +231,7 @@ MATCHES = [
 ]
 
 
+@pytest.mark.one_in(2)
 @normative(
     "3.1.1",
     *("MQTT-3.3.2-3", "MQTT-3.8.3-2", "MQTT-4.7.1-2", "MQTT-4.7.1-3", "MQTT-4.7.2-1", "MQTT-4.7.3-4"),

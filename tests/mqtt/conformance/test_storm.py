@@ -196,6 +196,7 @@ def test_connections_that_break(broker: Opened, version: int, seed: int) -> None
     weather(broker.broker, version, seed, fresh("storm"))
 
 
+@pytest.mark.one_in(3)
 @both_qos
 @both_qos_5
 @pytest.mark.parametrize("version", [4, 5])

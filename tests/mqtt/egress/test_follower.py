@@ -215,6 +215,7 @@ async def test_only_what_is_committed_is_published(tmp_path: Path) -> None:
         assert (await subscriber.message()).payload == b"kept"
 
 
+@pytest.mark.long
 async def test_many_records_come_in_their_order(tmp_path: Path) -> None:
     async with running_mqtt(tmp_path, DOWN) as mqtt:
         subscriber = await mqtt.connect("s")

@@ -259,6 +259,7 @@ async def test_what_is_under_way_at_the_end_is_stored(cluster: RunningBroker) ->
     assert [int(record.value or b"") for record in cluster.consume("t", 50)] == list(range(50))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 async def test_batches_are_compressed(cluster: RunningBroker, codec: str) -> None:
     async with writing(cluster.bootstrap_servers, **{"compression.type": codec}) as writer:

@@ -287,6 +287,7 @@ def test_auth() -> None:
     assert refused(V5, 0xF0, "18 04 15 0001 6d 00") == R.MALFORMED_PACKET
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("version", [V311, V5])
 @pytest.mark.parametrize(("first", "each"), [(0x82, "000161 00"), (0xA2, "000161")])
 def test_there_is_a_limit_for_topic_filters(version: Version, first: int, each: str) -> None:

@@ -19,7 +19,7 @@ EVERY = [
 ]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("version", "sender", "kind"), EVERY)
 @settings(max_examples=sampled(60))
 @given(data=st.data())

@@ -143,6 +143,7 @@ async def test_mappings(mqtt: RunningMqtt, command: Command) -> None:
     )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("words", "line"),
     [

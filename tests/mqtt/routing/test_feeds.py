@@ -42,7 +42,7 @@ async def numbers(client: MqttClient, count: int) -> list[int]:
     return [int((await client.message()).payload.split()[0]) for _ in range(count)]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("qos", [0, 1, 2])
 @pytest.mark.parametrize("properties", [NO_PROPERTIES, PERSISTENT], ids=["clean", "persistent"])
 async def test_all_of_them_come_however_many_a_session_may_hold(
@@ -117,6 +117,7 @@ async def test_others_are_served_meanwhile_and_live_messages_come_once(mqtt: Run
     await client.nothing()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("qos", [1, 2])
 async def test_it_goes_on_when_the_client_is_back(tmp_path: Path, qos: int) -> None:
     async with running_mqtt(tmp_path, {"mqtt.max.inflight": 10, **SMALL}) as mqtt:

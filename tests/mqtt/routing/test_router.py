@@ -130,6 +130,7 @@ def test_a_connection_is_told_of_what_waits(rig: Rig) -> None:
     assert isinstance(noted, Noted)
 
 
+@pytest.mark.long
 def test_plans_of_many_topics_with_many_subscribers_are_bounded(rig: Rig) -> None:
     """Each may have as many receivers as there are subscribers, and clients choose the topics."""
     for number in range(100):

@@ -42,6 +42,7 @@ OUTLIVES = Properties(session_expiry_interval=60)
 VERSIONS = pytest.mark.parametrize("version", [V3, V5], ids=["3.1.1", "5.0"])
 
 
+@pytest.mark.one_in(2)
 @VERSIONS
 @pytest.mark.parametrize("qos", [0, 1, 2])
 async def test_a_message_goes_from_one_client_to_another(
@@ -63,6 +64,7 @@ async def test_a_message_goes_from_one_client_to_another(
     await subscriber.nothing()
 
 
+@pytest.mark.one_in(2)
 @VERSIONS
 @pytest.mark.parametrize("qos", [0, 1, 2])
 async def test_a_message_is_in_its_kafka_topic_before_it_is_acknowledged(

@@ -141,6 +141,7 @@ async def test_the_pair_is_asked_before(tmp_path: Path) -> None:
         await broker.connect("alice")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("qos", [0, 1, 2])
 @pytest.mark.parametrize("version", [V3, V5])
 async def test_publishing_takes_write_on_what_the_topic_is_mapped_to(

@@ -477,6 +477,7 @@ LossyConnections.TestCase.settings = settings(
 TestLossyConnections = LossyConnections.TestCase
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("version", [Version.V3_1_1, Version.V5])
 @pytest.mark.parametrize("queue", [FEW, MANY])
 def test_long_walks(version: Version, queue: QueueLimits) -> None:

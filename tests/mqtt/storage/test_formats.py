@@ -134,6 +134,7 @@ def test_positions(
     assert formats.decode_positions(formats.encode_positions(given)) == given
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("read", READERS)
 @given(st.data())
 def test_damage(read: Callable[[bytes], Any], data: st.DataObject) -> None:

@@ -55,6 +55,7 @@ def test_a_command_that_cannot_be_loaded(plugins: Path, fault: str) -> None:
     assert FAULTS[fault].said in line
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "interrupt"])
 @pytest.mark.parametrize(
     "convert", [lambda codec: codec.encode("x", PLACE), lambda codec: codec.decode(b"x", PLACE)]

@@ -73,6 +73,7 @@ def settings(tmp_path: Path) -> dict[str, Any]:
     return {"listeners": "PLAINTEXT://localhost:0", "log.dirs": str(tmp_path / "data"), "lc.metrics.port": 0}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("way", WAYS)
 async def test_an_interrupt_is_the_programs(way: str, settings: dict[str, Any]) -> None:
     module = plugin("interrupt")

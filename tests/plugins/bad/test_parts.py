@@ -200,6 +200,7 @@ NO_FAILURE: Final = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_bad_part_is_one_line_and_harms_no_other(driven: Driven, way: str, fault: str) -> None:

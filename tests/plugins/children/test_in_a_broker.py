@@ -53,6 +53,7 @@ def fetched(address: str, path: str) -> str:
         return text
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGABRT], ids=lambda how: how.name)
 def test_all_of_it_ends_with_the_broker(tmp_path: Path, how: signal.Signals) -> None:
     notes = tmp_path / "notes"

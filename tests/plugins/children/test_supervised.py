@@ -103,6 +103,7 @@ async def test_environment_and_folder(
     assert log.messages == [f"one: {tmp_path} [] kept None new"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("status", "restart", "again"),
     [

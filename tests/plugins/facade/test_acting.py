@@ -189,6 +189,7 @@ ERRORS = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", CALLS)
 async def test_each_call_needs_its_rights_and_no_others(name: str, secured: Broker, view: View) -> None:
     call, needs = CALLS[name]

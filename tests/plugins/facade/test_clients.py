@@ -132,6 +132,7 @@ def test_a_plugin_reads_what_librdkafka_produced(live: LiveBroker, view: Broker,
         assert isinstance(answer, Produced) and answer.partition == stored[key].partition
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("alike", ["equal", "of equal sizes", "of equal names", "of all kinds"])
 def test_headers_are_those_that_clients_wrote_and_read(live: LiveBroker, view: Broker, alike: str) -> None:
     """librdkafka and kafka-python, and a plugin in fetches and in polls."""

@@ -330,6 +330,7 @@ def test_a_default_that_was_set_while_running_of_a_plugin_that_is_gone(tmp_path:
         assert send(broker, "t", b"1").error_code == 0
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("given", "said"),
     [

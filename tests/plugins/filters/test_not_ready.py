@@ -174,6 +174,7 @@ def test_librdkafka_gets_through(running: Broker, topic: str, idempotent: bool) 
         assert sorted(values(broker, topic), key=lambda v: int(v or b"")) == sent
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("topic", ["f", "v"])
 @pytest.mark.parametrize("idempotent", [False, True])
 def test_kafka_python_gets_through(running: Broker, topic: str, idempotent: bool) -> None:

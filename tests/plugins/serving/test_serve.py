@@ -157,6 +157,7 @@ def test_a_listener_that_is_not_opened(tmp_path: Path, echo: dict[str, str]) -> 
         assert "failed" not in broker.log
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [

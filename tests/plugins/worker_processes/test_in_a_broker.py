@@ -78,6 +78,7 @@ def settings(tmp_path: Path) -> dict[str, str | int]:
     return {"listeners": "PLAINTEXT://localhost:0", "log.dirs": str(tmp_path / "data"), "lc.metrics.port": 0}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGABRT], ids=lambda how: how.name)
 def test_they_end_with_the_broker(tmp_path: Path, how: signal.Signals) -> None:
     plugins = tmp_path / "plugins"
@@ -132,6 +133,7 @@ def test_of_a_program_in_threads(settings: dict[str, str | int]) -> None:
     assert is_gone(pid)
 
 
+@pytest.mark.long
 def test_a_function_of_the_program_itself_is_refused(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(

@@ -41,6 +41,7 @@ async def test_a_result_comes_back(run: Run, pool: WorkerPool) -> None:
     assert pool.pids == [await run(functions.pid)] != [os.getpid()]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("size", [65_000, 65_536, 70_000, 5_000_000])
 async def test_large_arguments_and_results(run: Run, size: int) -> None:
     for thing in (b"x" * size, list(range(size // 10)), ["y" * (size // 100)] * 100):

@@ -67,6 +67,7 @@ LIMITS = (
 LIMITS += "MAX_ITEMS MIN_ITEMS MAX_CONTAINS MIN_CONTAINS"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.type)
 def test_each_rule_has_an_example_that_it_applies_to(row: Rule) -> None:
     found = types(row.old, row.new)

@@ -86,7 +86,7 @@ LARGE = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", LARGE)
 def test_a_megabyte_of_one_thing(name: str) -> None:
     text, saying = LARGE[name]

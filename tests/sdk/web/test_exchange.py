@@ -95,6 +95,7 @@ class Kinds(Exchange):
     ERROR_TYPES: ClassVar = ("application/a+json", "application/b+json")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("accept", "content_type"),
     [

@@ -96,26 +96,26 @@ async def test_pages_of_other_origins(tmp_path: Path) -> None:
 @pytest.mark.parametrize("http2", [False, True])
 async def test_what_pages_of_other_origins_post_unasked(tmp_path: Path, http2: bool) -> None:
     """As a form of a page does; the handler is not reached."""
-    if http2:
-        pytest.importorskip("h2")
     allowed = {"cors.allowed.origins": "https://a.example"}
-    async with serving(tmp_path, lambda _: application(), allowed) as served:
-        async with httpx.AsyncClient(base_url=served.url, http1=not http2, http2=http2) as client:
+    async with (
+        serving(tmp_path, lambda _: application(), allowed) as served,
+        httpx.AsyncClient(base_url=served.url, http1=not http2, http2=http2) as client,
+    ):
 
-            async def posted(origin: str, **headers: str) -> tuple[int, str]:
-                answer = await client.post("/echo", content=b"[1]", headers={"origin": origin, **headers})
-                return answer.status_code, answer.json().get("message", "")
+        async def posted(origin: str, **headers: str) -> tuple[int, str]:
+            answer = await client.post("/echo", content=b"[1]", headers={"origin": origin, **headers})
+            return answer.status_code, answer.json().get("message", "")
 
-            refused = (
-                403,
-                "Pages of 'https://b.example' may not send this; "
-                "lc.plugin.tested.cors.allowed.origins names those that may.",
-            )
-            assert await posted("https://b.example") == refused
-            assert await posted("https://b.example", **{"content-type": "text/plain"}) == refused
-            assert await posted("https://b.example", **{"content-type": "application/json"}) == (200, "")
-            assert await posted("https://a.example") == (200, "")
-            assert await posted(served.url) == (200, "")
+        refused = (
+            403,
+            "Pages of 'https://b.example' may not send this; "
+            "lc.plugin.tested.cors.allowed.origins names those that may.",
+        )
+        assert await posted("https://b.example") == refused
+        assert await posted("https://b.example", **{"content-type": "text/plain"}) == refused
+        assert await posted("https://b.example", **{"content-type": "application/json"}) == (200, "")
+        assert await posted("https://a.example") == (200, "")
+        assert await posted(served.url) == (200, "")
 
 
 async def test_nobody_serves_websockets(tmp_path: Path) -> None:

@@ -386,6 +386,7 @@ def test_rows_that_cannot_be_written_are_errors_of_their_own(registry: RegistryP
     ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("name", "given", "type_", "said"),
     [

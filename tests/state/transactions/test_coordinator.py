@@ -418,6 +418,7 @@ def told_by_kafka(broker: Broker) -> list[tuple[str, dict[str, Any] | None]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 async def test_kafkas_own_tool_reads_every_state(start: Start) -> None:
     broker = start(**ONE, transactional_id_expiration_ms="1")

@@ -12,6 +12,7 @@ from plugins.facade.peer.conftest import Live
 Run = Callable[..., AbstractAsyncContextManager[Live]]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("promise", list(PROMISES))
 async def test_a_promise(run: Run, autojump_clock: MockClock, promise: str) -> None:
     async with run() as live:
