@@ -26,6 +26,8 @@ from hypercorn.protocol.h2 import H2Protocol
 from hypercorn.protocol.h11 import H2ProtocolAssumedError, H11Protocol
 from hypercorn.protocol.http_stream import HTTPStream
 from hypercorn.protocol.ws_stream import WSStream
+from hypercorn.trio.worker_context import EventWrapper, WorkerContext
+from wsproto.connection import ConnectionState
 
 from leafcuttr_sdk.web.asgi import Scope
 from leafcuttr_sdk.web.tasks import Tasks
@@ -37,6 +39,21 @@ handlers go on when their streams are reset."""
 _FRAME_HEAD: Final = 9
 _STEP: Final = 16 * 1024
 """Of the 64 KiB that the window of a stream has."""
+
+
+class _Event(EventWrapper):
+    """A task that waits is woken, also if the event was cleared meanwhile."""
+
+    async def clear(self) -> None:
+        if self.is_set():
+            await super().clear()
+
+
+class Context(WorkerContext):
+    """What the connections of a service share. Two tasks may write to one stream (a handler, and what answers the pings
+    of a WebSocket): with hypercorn's events, what the second writes makes the first wait for ever."""
+
+    event_class = _Event
 
 
 class _Answered:
@@ -168,18 +185,30 @@ class Http2(H2Protocol):
             await self._reset(stream_id, ErrorCodes.NO_ERROR)
 
     async def stream_send(self, event: StreamEvent) -> None:
+        stream = self.streams.get(event.stream_id)
         await super().stream_send(event)
-        if isinstance(event, StreamClosed):
-            buffer = self.stream_buffers.get(event.stream_id)
-            if buffer is not None and not buffer._complete:  # pyright: ignore[reportPrivateUsage]
-                await self._reset(event.stream_id, ErrorCodes.INTERNAL_ERROR)
-                await self._window_updated(event.stream_id)  # so that the task that sends drops the buffer
+        if not isinstance(event, StreamClosed):
+            return
+        buffer = self.stream_buffers.get(event.stream_id)
+        if buffer is None or buffer._complete:  # pyright: ignore[reportPrivateUsage]
+            return
+        if isinstance(stream, WSStream) and _is_closed(stream):
+            buffer.set_complete()
+        else:
+            await self._reset(event.stream_id, ErrorCodes.INTERNAL_ERROR)
+        await self._window_updated(event.stream_id)  # so that the task that sends drops the buffer
 
     async def _reset(self, stream_id: int, code: ErrorCodes) -> None:
         # h2 refuses it where both sides have ended the stream already.
         with suppress(ProtocolError):
             self.connection.reset_stream(stream_id, code)
             await self._flush()
+
+
+def _is_closed(stream: WSStream) -> bool:
+    """Whether both sides have sent their close frames."""
+    connection = getattr(stream, "connection", None)
+    return connection is not None and connection.state is ConnectionState.CLOSED
 
 
 def _makes_sense(request: RequestReceived) -> bool:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final, cast
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
-from hypercorn.trio.worker_context import WorkerContext
 
 from leafcuttr_sdk.web.connection import Connection
 from leafcuttr_sdk.web.front import Application, Front
+from leafcuttr_sdk.web.http2 import Context
 from leafcuttr_sdk.web.serving import Serving
 from leafcuttr_sdk.web.settings import read_limits
 from leafcuttr_sdk.web.unread import Waiting
@@ -51,7 +51,7 @@ class HttpServer:
         self._title = title
         self._limits = read_limits(broker.settings, prefix)
         self._authentication = broker.authentication(prefix)
-        self._context = WorkerContext(None)
+        self._context = Context(None)
         self._waiting = Waiting(self._limits.buffered_bytes)
         self._listening: Listening | None = None
         self._open = 0

@@ -6,6 +6,7 @@ from typing import Final
 
 import trio
 from hypercorn.config import Config
+from hypercorn.protocol.events import Data
 from hypercorn.protocol.http_stream import HTTPStream
 from hypercorn.protocol.ws_stream import WSStream
 from hypercorn.trio.task_group import (
@@ -19,6 +20,8 @@ from leafcuttr_sdk.web.unread import Unread
 
 _LAST: Final = frozenset({"http.response.body", "websocket.http.response.body", "websocket.close"})
 """Messages of handlers that end an answer, if no more of it is said to come."""
+_ABNORMAL: Final = 1006
+"""The connection was lost: RFC 6455, 7.4.1."""
 _GONE: Final = frozenset({"http.disconnect", "websocket.disconnect"})
 
 
@@ -31,7 +34,7 @@ class Tasks(TaskGroup):
     under_way = 0
     """Handlers that have not come to their end."""
     unread: Callable[[int], Unread] | None = None
-    """Of HTTP/2: what keeps the body of the request with this number."""
+    """Of HTTP/2: what keeps what arrives for the request with this number."""
 
     async def spawn_app(
         self,
@@ -42,17 +45,21 @@ class Tasks(TaskGroup):
     ) -> Callable[[ASGIReceiveEvent], Awaitable[None]]:
         arriving, arrived = trio.open_memory_channel[ASGIReceiveEvent](config.max_app_queue_size)
         answered = ended = False
-        unread: Unread | None = None
+        body: Unread | None = None
+        frames: Unread | None = None
+        """Of a WebSocket over HTTP/2, which is one stream of several."""
+        stream = getattr(send, "__self__", None)
         if scope["type"] == "websocket":
-            stream = getattr(send, "__self__", None)
             assert isinstance(stream, WSStream)
             guard(stream)
             # For `websockets.without_compression`: ASGI has no option for it.
             scope["state"]["websocket"] = stream
+            if self.unread is not None:
+                frames = self.unread(stream.stream_id)
+                self.spawn(_read_frames, frames, stream)  # pyright: ignore[reportUnknownMemberType]
         elif self.unread is not None:
-            stream = getattr(send, "__self__", None)
             assert isinstance(stream, HTTPStream)
-            unread = self.unread(stream.stream_id)
+            body = self.unread(stream.stream_id)
 
         async def answer(message: ASGISendEvent | None) -> None:
             nonlocal answered, ended
@@ -64,13 +71,21 @@ class Tasks(TaskGroup):
                 with suppress(trio.WouldBlock):
                     while True:
                         arrived.receive_nowait()
-                if unread is not None:
-                    await unread.answered()
+                if body is not None:
+                    await body.answered()
+            if message is None and frames is not None:
+                await frames.put({"type": "websocket.disconnect", "code": _ABNORMAL})
             await send(message)
 
         async def put(event: ASGIReceiveEvent) -> None:
+            if frames is not None and event["type"] in _GONE:
+                await frames.put(event)
             if not answered:
-                await arriving.send(event)
+                if frames is not None and event["type"] in _GONE:
+                    # The task of the connection brings it, and has other streams to look after.
+                    self.spawn(arriving.send, event)  # pyright: ignore[reportUnknownMemberType]
+                else:
+                    await arriving.send(event)
             elif event["type"] in _GONE:
                 with suppress(trio.WouldBlock):
                     arriving.send_nowait(event)
@@ -81,9 +96,16 @@ class Tasks(TaskGroup):
             app,
             config,
             scope,
-            arrived.receive if unread is None else unread.receive,
+            arrived.receive if body is None else body.receive,
             answer,
             trio.to_thread.run_sync,
             trio.from_thread.run,
         )
-        return put if unread is None else unread.put
+        return put if body is None else body.put
+
+
+async def _read_frames(frames: Unread, stream: WSStream) -> None:
+    """What arrives for a WebSocket over HTTP/2, in a task of its own: this one waits where its handler does not take
+    messages, and the connection does not."""
+    while (message := await frames.receive())["type"] == "http.request":
+        await stream.handle(Data(stream_id=stream.stream_id, data=message["body"]))

@@ -1,4 +1,4 @@
-"""What has arrived of the bodies of HTTP/2 and their handlers have not taken.
+"""What has arrived of the bodies of HTTP/2, and for WebSockets over it, and their handlers have not taken.
 
 A stream has a window, and what its handler has not taken is not given back to it: so much waits here for each, and its
 client sends no more (RFC 9113, 5.2). The window of the connection is given back at once, or one handler that does not
@@ -28,7 +28,8 @@ class Waiting:
 
 
 class Unread:
-    """The body of one request, from its stream to its handler. No call but `receive` waits for the handler."""
+    """The body of one request, from its stream to its handler; or the frames of a WebSocket, which have no end but that
+    of the client. No call but `receive` waits for the handler."""
 
     def __init__(self, number: int, waiting: Waiting, credit: Credit) -> None:
         self.number = number

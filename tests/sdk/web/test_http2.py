@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,8 +13,11 @@ import pytest
 import trio
 import trio.testing
 from h2.errors import ErrorCodes
+from wsproto.connection import Connection, ConnectionType
+from wsproto.events import CloseConnection, Ping, TextMessage
 
 from leafcuttr_sdk.web import ApiError, Application, Exchange, Routes
+from leafcuttr_sdk.web.asgi import Message, Receive, Scope, Send
 from support.waiting import within
 from support.web_service import Served, serving
 
@@ -35,6 +38,16 @@ class Client:
         fields = [(":method", method), (":path", path), (":scheme", "http"), (":authority", "x")]
         self.connection.send_headers(number, fields, end_stream=end)
         await self.flush()
+
+    async def open_websocket(self, number: int) -> Connection:
+        """RFC 8441. What the connection makes of messages is to be sent on this stream."""
+        fields = [(":method", "CONNECT"), (":protocol", "websocket"), (":path", "/"), (":scheme", "http")]
+        fields += [(":authority", "x"), ("sec-websocket-version", "13")]
+        self.connection.send_headers(number, fields)
+        await self.flush()
+        answer = await self.wait(h2.events.ResponseReceived, number)
+        assert isinstance(answer, h2.events.ResponseReceived) and dict(answer.headers)[":status"] == "200"
+        return Connection(ConnectionType.CLIENT)
 
     async def flush(self) -> None:
         await self._stream.send_all(self.connection.data_to_send())
@@ -252,3 +265,169 @@ async def test_what_is_read_and_its_padding_are_given_back(tmp_path: Path) -> No
         assert isinstance(got, h2.events.DataReceived) and got.data == b"300000"
         await client.answers(3)
         assert client.connection.outbound_flow_control_window == 65_535
+
+
+def application_of(websocket: Callable[[Scope, Receive, Send], Awaitable[None]]) -> Application:
+    return application()._replace(websocket=websocket)
+
+
+async def test_a_websocket_whose_handler_takes_nothing_holds_up_no_other_stream(tmp_path: Path) -> None:
+    """What comes for it waits within the window of its stream, and is there when the handler asks for it."""
+    go_on = trio.Event()
+    got: list[Message] = []
+
+    async def websocket(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        await go_on.wait()
+        while not got or got[-1]["type"] == "websocket.receive":
+            got.append(await receive())
+
+    async with (
+        serving(tmp_path, lambda _: application_of(websocket)) as served,
+        connected(served) as client,
+    ):
+        socket = await client.open_websocket(1)
+        for _ in range(40):
+            client.connection.send_data(1, socket.send(TextMessage(data="x" * 1000)))
+        await client.flush()
+        await client.answers(3)
+        while client.connection.local_flow_control_window(1) > 2_000:
+            client.connection.send_data(1, socket.send(TextMessage(data="x" * 1000)))
+        await client.flush()
+        await client.answers(5)
+        go_on.set()
+        with within(30, "the window"):
+            while client.connection.local_flow_control_window(1) < 16_000:
+                await client.wait(h2.events.WindowUpdated, 1)
+        client.connection.send_data(1, socket.send(CloseConnection(code=1000)))
+        await client.flush()
+        await client.wait(h2.events.StreamEnded, 1)
+    assert len(got) > 60 and all(len(message["text"]) == 1000 for message in got[:-1])
+    assert got[-1]["type"] == "websocket.disconnect"
+
+
+@pytest.mark.parametrize("how", ["reset", "closed"])
+async def test_the_end_of_a_websocket_whose_handler_takes_nothing(tmp_path: Path, how: str) -> None:
+    """Its stream is reset, or its connection closed: neither waits for the handler, which is told at the end of what it
+    has not taken."""
+    go_on, ended = trio.Event(), trio.Event()
+    got: list[Message] = []
+
+    async def websocket(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        await go_on.wait()
+        while not got or got[-1]["type"] == "websocket.receive":
+            got.append(await receive())
+        ended.set()
+
+    async with serving(tmp_path, lambda _: application_of(websocket)) as served:
+        async with connected(served) as client:
+            socket = await client.open_websocket(1)
+            for _ in range(40):
+                client.connection.send_data(1, socket.send(TextMessage(data="x")))
+            await client.flush()
+            await client.answers(3)
+            if how == "reset":
+                client.connection.reset_stream(1)
+                await client.flush()
+                await client.answers(5)
+                go_on.set()
+                with within(30, "the end of the handler"):
+                    await ended.wait()
+                await client.answers(7)
+        go_on.set()
+        with within(30, "no connection that is left"):
+            await ended.wait()
+            while "leafcuttr_tested_connections 0.0" not in await served.metrics():
+                pass
+    assert [message["type"] for message in got[-2:]] == ["websocket.receive", "websocket.disconnect"]
+
+
+async def test_a_websocket_is_answered_as_over_a_connection_of_its_own(tmp_path: Path) -> None:
+    """Messages and pings while its handler sends; and a handler that ends takes its stream with it only."""
+
+    async def websocket(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        while (message := await receive())["text"] != "end":
+            await send({"type": "websocket.send", "text": message["text"] * 2})
+
+    async with (
+        serving(tmp_path, lambda _: application_of(websocket)) as served,
+        connected(served) as client,
+    ):
+        socket = await client.open_websocket(1)
+        for number in range(100):
+            sent = socket.send(TextMessage(data=f"{number} ")) + socket.send(Ping(payload=b"p"))
+            client.connection.send_data(1, sent)
+            await client.flush()
+            events: list[object] = []
+            while len(events) < 2:
+                data = await client.wait(h2.events.DataReceived, 1)
+                assert isinstance(data, h2.events.DataReceived)
+                socket.receive_data(data.data)
+                events += socket.events()
+            assert {type(event).__name__ for event in events} == {"TextMessage", "Pong"}
+            assert any(getattr(event, "data", "") == f"{number} {number} " for event in events)
+        client.connection.send_data(1, socket.send(TextMessage(data="end")))
+        await client.flush()
+        await client.wait(h2.events.StreamReset, 1)
+        client.connection.ping(b"12345678")
+        await client.answers(3)
+
+
+@pytest.mark.parametrize("by", ["handler", "client", "reset"])
+async def test_no_task_is_left_of_a_websocket(tmp_path: Path, by: str) -> None:
+    async def websocket(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        if by != "handler":
+            await receive()
+
+    async with (
+        serving(tmp_path, lambda _: application_of(websocket)) as served,
+        connected(served) as client,
+    ):
+        await client.answers(1)
+        await trio.testing.wait_all_tasks_blocked()
+        before = trio.lowlevel.current_statistics().tasks_living
+        for number in range(3, 30, 2):
+            socket = await client.open_websocket(number)
+            if by == "client":
+                client.connection.send_data(number, socket.send(CloseConnection(code=1000)))
+            elif by == "reset":
+                client.connection.reset_stream(number)
+            await client.flush()
+        await client.answers(31)
+        await trio.testing.wait_all_tasks_blocked()
+        assert trio.lowlevel.current_statistics().tasks_living == before
+
+
+async def test_what_waits_for_a_websocket_that_is_reset_does_not_count(tmp_path: Path) -> None:
+    """Its handler goes on. Where too much waits the window of the connection is kept until then."""
+    go_on = trio.Event()
+
+    async def websocket(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        await go_on.wait()
+
+    few = {"max.buffered.bytes": 1024}
+    async with (
+        serving(tmp_path, lambda _: application_of(websocket), few) as served,
+        connected(served) as client,
+    ):
+        socket = await client.open_websocket(1)
+        for number, size in ((3, 1), (5, 1000)):
+            for _ in range(30):
+                client.connection.send_data(1, socket.send(TextMessage(data="x" * size)))
+            await client.flush()
+            await client.answers(number)
+        assert client.connection.outbound_flow_control_window < 40_000
+        client.connection.reset_stream(1)
+        await client.flush()
+        await client.answers(7)
+        assert client.connection.outbound_flow_control_window == 65_535
+        go_on.set()
