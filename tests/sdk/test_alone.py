@@ -34,6 +34,7 @@ NEEDS = {
                 "frameworks",
                 "front",
                 "pieces",
+                "queues",
                 "routes",
                 "server",
                 "serving",

@@ -85,8 +85,8 @@ class Unread:
         await self._credit(self, held)
         return {"type": "http.request", "body": body, "more_body": not self._told}
 
-    async def answered(self) -> None:
-        """The handler needs no more of it."""
+    async def answered(self, *, ended: bool) -> None:
+        """The handler needs no more of it. What follows is the same whether it has `ended` too."""
         await self._drop()
 
     async def _drop(self) -> None:

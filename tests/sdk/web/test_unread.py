@@ -91,7 +91,7 @@ async def test_a_large_one_comes_in_pieces(windows: Windows) -> None:
 
 async def test_what_nobody_will_take_is_given_back(windows: Windows) -> None:
     windows.arrives(b"abc")
-    await windows.unread.answered()
+    await windows.unread.answered(ended=False)
     assert windows.given == (3, 3) and windows.waiting.size == 0
     windows.arrives(b"de")
     assert windows.given == (5, 5) and windows.waiting.size == 0
@@ -122,5 +122,5 @@ async def test_where_too_much_waits_in_all_the_connection_is_held_back() -> None
     assert windows.given == (6, 6)
     windows.arrives(b"ghijk")
     assert windows.given == (6, 6)
-    await windows.unread.answered()
+    await windows.unread.answered(ended=False)
     assert windows.given == (11, 11) and windows.waiting.size == 0
