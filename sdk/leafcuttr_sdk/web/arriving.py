@@ -52,6 +52,18 @@ def guard(stream: WSStream) -> None:
     stream.handle = guarded  # type: ignore[method-assign]
 
 
+async def end(stream: WSStream) -> None:
+    """Over HTTP/2: the client has ended its half of the stream, as the end of a connection is without it (RFC 8441,
+    5)."""
+    if stream.closed:
+        return
+    if stream.handshake.accepted:
+        stream.connection.receive_data(None)
+        await stream._handle_events()  # pyright: ignore[reportPrivateUsage]
+    elif not _answered(stream):
+        await _refuse(stream)
+
+
 def _answered(stream: WSStream) -> bool:
     """Whether an answer has begun, which then is no WebSocket."""
     return stream.state is not ASGIWebsocketState.HANDSHAKE or hasattr(stream, "response")

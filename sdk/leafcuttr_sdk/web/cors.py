@@ -9,8 +9,17 @@ from leafcuttr_sdk.web.errors import ApiError
 from leafcuttr_sdk.web.negotiation import media_type
 
 _MAX_AGE: Final = b"600"
-_SENT_UNASKED: Final = frozenset({"application/x-www-form-urlencoded", "multipart/form-data", "text/plain"})
-"""Types of a body that a browser posts for a page without a preflight request (Fetch, 2.2.2)."""
+_SENT_UNASKED: Final = frozenset(
+    {
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "text/plain",
+        "text/ping",
+        "application/csp-report",
+    }
+)
+"""Types of a body that a browser posts for a page without a preflight request: those of forms and scripts (Fetch,
+2.2.2), of links with `ping` (HTML, 4.6.5), and of reports that a page's policy asks for (CSP, 5)."""
 
 
 class CorsHeaders(NamedTuple):

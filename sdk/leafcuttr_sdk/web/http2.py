@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 import h11
 from h2.errors import ErrorCodes
-from h2.events import DataReceived, PriorityUpdated, RequestReceived
+from h2.events import DataReceived, PriorityUpdated, RequestReceived, StreamEnded
 from h2.events import Event as H2Event
 from h2.exceptions import ProtocolError
 from hypercorn.events import Closed, Event, RawData
@@ -84,6 +84,10 @@ class Http2(H2Protocol):
 
     async def handle(self, event: Event) -> None:
         await super().handle(event)
+        if isinstance(event, Closed):
+            # Hypercorn lets wait for ever what waits for the client to take something.
+            for buffer in self.stream_buffers.values():
+                await buffer.close()
         # All frames that are whole have been taken, so what is left is the beginning of one.
         left = len(self.connection.incoming_buffer._data)  # pyright: ignore[reportPrivateUsage]
         if not self.closed and left > self.connection.max_inbound_frame_size + _FRAME_HEAD:
@@ -105,13 +109,16 @@ class Http2(H2Protocol):
         try:
             others: list[H2Event] = []
             for event in events:
-                if not isinstance(event, DataReceived):
+                if not isinstance(event, (DataReceived, StreamEnded)):
                     others.append(event)
                     continue
                 if others:
                     await super()._handle_events(others)
                     others = []
-                await self._data_received(event)
+                if isinstance(event, DataReceived):
+                    await self._data_received(event)
+                else:
+                    await self._stream_ended(event)
             self._give_back_of_connection()
             await super()._handle_events(others)
         except ProtocolError:
@@ -127,6 +134,14 @@ class Http2(H2Protocol):
         unread.owed += padding
         self._owed += padding + unread.arrived(event.data)
         self._give_back(unread)
+
+    async def _stream_ended(self, event: StreamEnded) -> None:
+        unread = self._unread.get(event.stream_id)
+        if unread is not None and isinstance(self.streams.get(event.stream_id), WSStream):
+            # Hypercorn tells the handler nothing.
+            await unread.put({"type": "http.request", "body": b"", "more_body": False})
+        else:
+            await super()._handle_events([event])
 
     def _begin_body(self, number: int) -> Unread:
         unread = self._unread[number] = Unread(number, self._waiting, self._credit)
@@ -167,6 +182,10 @@ class Http2(H2Protocol):
             await self._end(ErrorCodes.ENHANCE_YOUR_CALM)
             return
         await super()._create_stream(request)
+        stream = self.streams.get(request.stream_id)
+        if isinstance(stream, WSStream) and stream.closed:
+            # Hypercorn has refused the handshake, and keeps the stream.
+            await self.stream_send(StreamClosed(stream_id=request.stream_id))
 
     async def _priority_updated(self, event: PriorityUpdated) -> None:
         """All streams have the same."""

@@ -8,14 +8,18 @@ from typing import Any, Final, Protocol
 
 import trio
 from hypercorn.protocol.events import Data
+from hypercorn.protocol.h2 import BUFFER_HIGH_WATER, StreamBuffer
 from hypercorn.protocol.ws_stream import WSStream
 from hypercorn.typing import ASGIReceiveEvent
 
+from leafcuttr_sdk.web.arriving import end
 from leafcuttr_sdk.web.unread import Unread
 
 _GONE: Final = frozenset({"http.disconnect", "websocket.disconnect"})
 _ABNORMAL: Final = 1006
 """The connection was lost: RFC 6455, 7.4.1."""
+_AT_ONCE: Final = 4096
+"""Bytes of frames that are taken at a time, of which there may be one in every six: others have their turn between."""
 
 
 class Arrivals(Protocol):
@@ -56,13 +60,22 @@ class Queue:
 
 class WebSocketQueue(Queue):
     """The messages of a WebSocket over HTTP/2, one stream of several. Its frames wait in `frames`, and a task of its
-    own makes messages of them: this one waits for a place, and the connection does not.
+    own makes messages of them: this one waits for a place, and the connection does not. `leaving` is what the client
+    has not taken yet: while that is much, no more of its pings are answered.
     """
 
-    def __init__(self, places: int, stream: WSStream, frames: Unread, spawn: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        places: int,
+        stream: WSStream,
+        frames: Unread,
+        leaving: StreamBuffer,
+        spawn: Callable[..., Any],
+    ) -> None:
         super().__init__(places)
         self._stream = stream
         self._frames = frames
+        self._leaving = leaving
         self._spawn = spawn
         spawn(self._read)
 
@@ -71,6 +84,7 @@ class WebSocketQueue(Queue):
             await super().put(event)
             return
         await self._frames.put(event)
+        await self._frames.answered(ended=True)  # also if the client has ended its half: nobody hears of them
         # The task of the connection brings it.
         self._spawn(super().put, event)
 
@@ -80,5 +94,19 @@ class WebSocketQueue(Queue):
             await self._frames.put({"type": "websocket.disconnect", "code": _ABNORMAL})
 
     async def _read(self) -> None:
-        while (message := await self._frames.receive())["type"] == "http.request":
-            await self._stream.handle(Data(stream_id=self._stream.stream_id, data=message["body"]))
+        more = True
+        while more and (message := await self._frames.receive())["type"] == "http.request":
+            body, more = message["body"], message["more_body"]
+            for at in range(0, len(body), _AT_ONCE):
+                if at:
+                    await trio.lowlevel.checkpoint()
+                await self._take(body[at : at + _AT_ONCE])
+        if not more:
+            await end(self._stream)
+
+    async def _take(self, data: bytes) -> None:
+        before = len(self._leaving.buffer)
+        await self._stream.handle(Data(stream_id=self._stream.stream_id, data=data))
+        if before < len(self._leaving.buffer) >= BUFFER_HIGH_WATER:
+            # Hypercorn keeps all answers to pings, however many they are.
+            await self._leaving.drain()

@@ -77,7 +77,8 @@ class Tasks(TaskGroup):
             if self.unread is not None:
                 frames = self.unread(stream.stream_id)
                 spawn: Callable[..., None] = self.spawn  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-                return WebSocketQueue(places, stream, frames, spawn)
+                leaving = scope["state"]["connection"].buffer_of(scope)
+                return WebSocketQueue(places, stream, frames, leaving, spawn)
         elif self.unread is not None:
             assert isinstance(stream, HTTPStream)
             return self.unread(stream.stream_id)

@@ -51,7 +51,7 @@ def test_one_that_is_not(origin: str) -> None:
 
 
 UNASKED = [None, "text/plain", "Text/Plain; charset=utf-8", "multipart/form-data; boundary=x"]
-UNASKED += ["application/x-www-form-urlencoded"]
+UNASKED += ["application/x-www-form-urlencoded", "text/ping", "application/csp-report"]
 
 
 @pytest.mark.parametrize("content_type", UNASKED)
