@@ -45,6 +45,7 @@ class Service:
         await exchange.reply("hello")
 
     async def websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.protocol = connection_of(scope)._protocol.protocol
         try:
             await receive()
             if scope["path"] == "/late":
@@ -134,6 +135,7 @@ async def test_pings_whose_answers_are_not_taken(served: tuple[Service, Served])
             client.connection.send_data(1, pings)
             sent += len(pings)
             await client.flush()
+            await trio.testing.wait_all_tasks_blocked()
             await is_alive(client)
         assert sent < 300_000
         for number in (None, 1):
@@ -149,7 +151,8 @@ async def test_pings_whose_answers_are_not_taken(served: tuple[Service, Served])
     await none_is_left(server)
 
 
-async def test_what_is_kept_of_pings(served: tuple[Service, Served]) -> None:
+@pytest.mark.parametrize("how", ["reset", "left"])
+async def test_what_is_kept_of_pings(served: tuple[Service, Served], how: str) -> None:
     service, server = served
     service.take.set()
     async with connected(server, window=0) as client:
@@ -157,23 +160,17 @@ async def test_what_is_kept_of_pings(served: tuple[Service, Served]) -> None:
         for _ in range(3):
             client.connection.send_data(1, socket.send(Ping(payload=b"p" * 125)) * 120)
             await client.flush()
-        await is_alive(client)
-        protocol: Http2 = await protocol_of(service, client)
-        kept = len(protocol.stream_buffers[1].buffer)
+        await trio.testing.wait_all_tasks_blocked()
+        kept = len(service.protocol.stream_buffers[1].buffer)
         assert BUFFER_HIGH_WATER <= kept < BUFFER_HIGH_WATER + 4096
         # Its handler ends while the task waits that answers them.
-        client.connection.reset_stream(1)
-        await client.flush()
-        with within(10, "the end of the handler"):
-            await service.ended.wait()
-        await client.is_answered(5)
+        if how == "reset":
+            client.connection.reset_stream(1)
+            await client.flush()
+            with within(10, "the end of the handler"):
+                await service.ended.wait()
+            await is_alive(client)
     await none_is_left(server)
-
-
-async def protocol_of(service: Service, client: Client) -> Any:
-    """Its streams have no window, so only the head comes."""
-    await client.is_answered(3)
-    return service.protocol
 
 
 async def test_messages_are_taken_while_what_is_sent_waits(served: tuple[Service, Served]) -> None:
@@ -181,23 +178,33 @@ async def test_messages_are_taken_while_what_is_sent_waits(served: tuple[Service
     async with connected(server, window=1000) as client:
         socket = await opened(client, path=b"/large")
         await client.found(lambda event: isinstance(event, h2.events.DataReceived))
-        client.connection.send_data(
-            1, socket.send(TextMessage(data="x")) + socket.send(CloseConnection(1000))
-        )
-        await client.flush()
-        await is_alive(client)
+        for event in (TextMessage(data="x"), CloseConnection(1000)):
+            client.connection.send_data(1, socket.send(event))
+            await client.flush()
+            await trio.testing.wait_all_tasks_blocked()
         await client.is_answered(3)
         assert 1 not in service.protocol.streams
         service.take.set()
 
 
-async def test_the_end_of_a_connection_whose_client_takes_nothing(served: tuple[Service, Served]) -> None:
-    """Its handler is in the middle of a message, and need not wait until its time is up."""
+async def test_a_client_that_leaves_while_its_pings_are_answered(
+    served: tuple[Service, Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before what sends has seen that there is more."""
     service, server = served
     service.take.set()
-    async with connected(server, window=1000) as client:
-        await opened(client, path=b"/large")
-        await client.found(lambda event: isinstance(event, h2.events.DataReceived))
+
+    async def send_nothing(self: Http2) -> None:
+        pass
+
+    monkeypatch.setattr(Http2, "send_task", send_nothing)
+    async with connected(server) as client:
+        socket = await opened(client)
+        client.connection.send_data(1, socket.send(Ping(payload=b"p" * 100)) * 150)
+        client.connection.send_data(1, socket.send(Ping(payload=b"p" * 100)) * 150)
+        client.connection.send_data(1, socket.send(Ping(payload=b"p" * 100)) * 150)
+        await client.flush()
+        await trio.testing.wait_all_tasks_blocked()
     with within(10, "the end of the handler"):
         await service.ended.wait()
     await none_is_left(server)

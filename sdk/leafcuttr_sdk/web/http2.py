@@ -20,8 +20,8 @@ from h2.events import Event as H2Event
 from h2.exceptions import ProtocolError
 from hypercorn.events import Closed, Event, RawData
 from hypercorn.protocol import ProtocolWrapper
+from hypercorn.protocol.events import Data, StreamClosed
 from hypercorn.protocol.events import Event as StreamEvent
-from hypercorn.protocol.events import StreamClosed
 from hypercorn.protocol.h2 import H2Protocol
 from hypercorn.protocol.h11 import H2ProtocolAssumedError, H11Protocol
 from hypercorn.protocol.http_stream import HTTPStream
@@ -85,9 +85,9 @@ class Http2(H2Protocol):
     async def handle(self, event: Event) -> None:
         await super().handle(event)
         if isinstance(event, Closed):
-            # Hypercorn lets wait for ever what waits for the client to take something.
-            for buffer in self.stream_buffers.values():
-                await buffer.close()
+            # What answers pings would wait for ever. What handlers send has its time (`pieces`).
+            for buffer in list(self.stream_buffers.values()):
+                await buffer._paused.set()  # pyright: ignore[reportPrivateUsage]
         # All frames that are whole have been taken, so what is left is the beginning of one.
         left = len(self.connection.incoming_buffer._data)  # pyright: ignore[reportPrivateUsage]
         if not self.closed and left > self.connection.max_inbound_frame_size + _FRAME_HEAD:
@@ -204,6 +204,8 @@ class Http2(H2Protocol):
             await self._reset(stream_id, ErrorCodes.NO_ERROR)
 
     async def stream_send(self, event: StreamEvent) -> None:
+        if self.closed and isinstance(event, Data):
+            return
         stream = self.streams.get(event.stream_id)
         await super().stream_send(event)
         if not isinstance(event, StreamClosed):

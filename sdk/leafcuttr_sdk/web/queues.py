@@ -76,6 +76,7 @@ class WebSocketQueue(Queue):
         self._stream = stream
         self._frames = frames
         self._leaving = leaving
+        self._draining = trio.CancelScope()
         self._spawn = spawn
         spawn(self._read)
 
@@ -83,6 +84,7 @@ class WebSocketQueue(Queue):
         if event["type"] not in _GONE:
             await super().put(event)
             return
+        self._draining.cancel()
         await self._frames.put(event)
         await self._frames.answered(ended=True)  # also if the client has ended its half: nobody hears of them
         # The task of the connection brings it.
@@ -109,4 +111,6 @@ class WebSocketQueue(Queue):
         await self._stream.handle(Data(stream_id=self._stream.stream_id, data=data))
         if before < len(self._leaving.buffer) >= BUFFER_HIGH_WATER:
             # Hypercorn keeps all answers to pings, however many they are.
-            await self._leaving.drain()
+            with trio.CancelScope() as self._draining:
+                if not self._stream.closed:
+                    await self._leaving.drain()
