@@ -148,10 +148,10 @@ def docs(session: nox.Session) -> None:
 def run_tests(session: nox.Session, *words: str, beside: Sequence[str] = ()) -> None:
     """pytest in several processes, a file of tests in one of them; then the tests that are marked `alone`, alone.
 
-    Tests often wait, so there are three processes for each core; what they leave idle, and the second core while the
+    Tests mostly wait, so there are two processes for each core; what they leave idle, and the second core while the
     tests are collected, is for the checks of the names `beside`.
     """
-    processes = str(3 * len(os.sched_getaffinity(0)))
+    processes = str(2 * len(os.sched_getaffinity(0)))
     # The folders of tests that have passed stay until the end (`tmp_path_retention_policy`): for some seconds ext4 does
     # not use an inode that has become free, and searches for another one at each new file.
     # What hangs where no timeout of pytest gets at it, in a call of a library for one, ends its process, with its name.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from leafcuttr.runtime.frames import (
     place_in,
     place_of_thread,
     places_in,
+    stack_of,
 )
 from support.waiting import until
 
@@ -117,3 +119,49 @@ def test_the_place_of_a_thread() -> None:
     lock.release()
     thread.join()
     assert place_of_thread(thread) == "nowhere"
+
+
+class Watching:
+    """Stands for a frame: notes whether garbage is collected when it is asked for the one outside it."""
+
+    def __init__(self) -> None:
+        self.collected: list[bool] = []
+
+    @property
+    def f_back(self) -> None:
+        self.collected.append(gc.isenabled())
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_no_garbage_is_collected_while_a_stack_of_another_thread_is_walked(
+    monkeypatch: pytest.MonkeyPatch, enabled: bool
+) -> None:
+    """A finalizer would let that thread run in the middle, and the process end with SIGSEGV. Afterwards it is as
+    before."""
+    frame = Watching()
+    monkeypatch.setattr(sys, "_current_frames", lambda: {7: frame})
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        assert stack_of(7) == [frame]
+        assert frame.collected == [False]
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
+def test_the_stack_of_a_thread() -> None:
+    began, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        began.set()
+        go_on.wait()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    began.wait()
+    names = [frame.f_code.co_name for frame in stack_of(thread.ident)]
+    go_on.set()
+    thread.join()
+    assert "wait" in names and names.index("wait") < names.index("run")
+    assert stack_of(None) == []

@@ -11,14 +11,14 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import takewhile
 from types import FrameType
 from typing import Final, Generic, TypeVar
 
 from leafcuttr.errors import TakesTooLong
-from leafcuttr.runtime.frames import frame_of, outward, package_in
+from leafcuttr.runtime.frames import package_in, stack_of
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ class _Attempt(Generic[T]):
 
     def too_long(self, limit_s: float, package: str) -> TakesTooLong:
         assert self._thread is not None
-        place = _place(frame_of(self._thread.ident), package)
+        place = _place(stack_of(self._thread.ident), package)
         return TakesTooLong(f"has taken longer than {limit_s:g} s: it is {place}")
 
     def _run(self) -> None:
@@ -134,9 +134,9 @@ class _Thread:
             self._spare.append(self)
 
 
-def _place(frame: FrameType | None, package: str) -> str:
+def _place(stack: Iterable[FrameType], package: str) -> str:
     """Where the call is, and where in the plugin's own code if that is another place."""
-    frames = list(_frames(frame))
+    frames = list(_frames(stack))
     if not frames:
         return "at no place of Python's"
     own = next((each for each in frames if package in (each.f_code.co_filename, package_in(each))), frames[0])
@@ -146,9 +146,9 @@ def _place(frame: FrameType | None, package: str) -> str:
     return place
 
 
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+def _frames(stack: Iterable[FrameType]) -> Iterator[FrameType]:
     """Of the call, the innermost first; without those of the import system, which have no file, and without ours."""
-    for each in takewhile(lambda each: each.f_code is not _Attempt._run.__code__, outward(frame)):
+    for each in takewhile(lambda each: each.f_code is not _Attempt._run.__code__, stack):
         if not each.f_code.co_filename.startswith("<frozen importlib"):
             yield each
 

@@ -4,6 +4,7 @@ Frames of a traceback are had by `traceback.walk_tb`. Which part of a plugin is 
 `runtime.plugin_parts.part_in`.
 """
 
+import gc
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Final
 _INNER: Final = 9
 _OUTER: Final = 3
 """How many places of a long stack are shown."""
+_walking = threading.Lock()
 
 
 def package_of(module: str) -> str:
@@ -32,7 +34,7 @@ def first_named(frames: Iterable[FrameType], names: Mapping[str, str]) -> str | 
 
 
 def outward(frame: FrameType | None) -> Iterator[FrameType]:
-    """The frame, the one that has called it, and so on."""
+    """The frame, the one that has called it, and so on. Of another thread that runs: `stack_of`."""
     while frame is not None:
         yield frame
         frame = frame.f_back
@@ -41,6 +43,24 @@ def outward(frame: FrameType | None) -> Iterator[FrameType]:
 def frame_of(ident: int | None) -> FrameType | None:
     """The innermost frame of another thread, by its `ident`; None if it runs no code of Python's."""
     return None if ident is None else sys._current_frames().get(ident)
+
+
+def stack_of(ident: int | None) -> list[FrameType]:
+    """The frames of another thread, which goes on meanwhile, from the innermost outward; empty if it runs no code of
+    Python's.
+
+    CPython makes the object of a frame when somebody reads it, from what the other thread may have left by then if a
+    collection of garbage comes in between, and a finalizer lets that thread run: the process ends with SIGSEGV. So
+    there is none meanwhile, as in `sys._current_frames` itself.
+    """
+    with _walking:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return list(outward(frame_of(ident)))
+        finally:
+            if collects:
+                gc.enable()
 
 
 def place_in(frame: FrameType) -> str:

@@ -22,7 +22,7 @@ import trio
 
 from leafcuttr.runtime.apart import tasks_below
 from leafcuttr.runtime.complaints import Repeats
-from leafcuttr.runtime.frames import first_named, frame_of, outward, places_in
+from leafcuttr.runtime.frames import first_named, places_in, stack_of
 from leafcuttr.runtime.plugin_parts import Part, owner, part_in
 from leafcuttr.state.plugged import LoopHolder
 
@@ -135,7 +135,7 @@ class Watchdog(trio.abc.Instrument):
 
     def _frames(self) -> list[FrameType]:
         """Of the step that is being taken, from the innermost to that of its task's coroutine; none between steps."""
-        frames, of_loop = list(outward(frame_of(self._loop_thread))), self._loop_frame
+        frames, of_loop = stack_of(self._loop_thread), self._loop_frame
         return frames[: frames.index(of_loop)] if of_loop in frames else []
 
     def holder(self) -> LoopHolder | None:
