@@ -14,6 +14,8 @@ last stable offset, and gets the aborted transactions in its range, which the cl
 A consumer that has used up its quota gets an answer without records at once, which says how long it has to wait; one
 that has not gets no more than what is left of it, or one batch. Kafka answers without records where the records that it
 has read are too many, and has to read them again.
+
+Longer than other modules because one request is read, checked, waited for and answered here, partition by partition.
 """
 
 from collections.abc import Awaitable, Generator, Iterator, Sequence

@@ -15,6 +15,7 @@ _INNER: Final = 9
 _OUTER: Final = 3
 """How many places of a long stack are shown."""
 _walking = threading.Lock()
+"""Of two threads that walk at once, the first to end would have garbage collected under the other."""
 
 
 def package_of(module: str) -> str:

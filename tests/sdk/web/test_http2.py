@@ -271,20 +271,27 @@ def application_of(websocket: Callable[[Scope, Receive, Send], Awaitable[None]])
     return application()._replace(websocket=websocket)
 
 
-async def test_a_websocket_whose_handler_takes_nothing_holds_up_no_other_stream(tmp_path: Path) -> None:
-    """What comes for it waits within the window of its stream, and is there when the handler asks for it."""
-    go_on = trio.Event()
-    got: list[Message] = []
+class Late:
+    """Accepts a WebSocket, and takes what comes once it may."""
 
-    async def websocket(scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self) -> None:
+        self.go_on, self.ended = trio.Event(), trio.Event()
+        self.got: list[Message] = []
+
+    async def websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
         await send({"type": "websocket.accept"})
-        await go_on.wait()
-        while not got or got[-1]["type"] == "websocket.receive":
-            got.append(await receive())
+        await self.go_on.wait()
+        while not self.got or self.got[-1]["type"] == "websocket.receive":
+            self.got.append(await receive())
+        self.ended.set()
 
+
+async def test_a_websocket_whose_handler_takes_nothing_holds_up_no_other_stream(tmp_path: Path) -> None:
+    """What comes for it waits within the window of its stream, and is there when the handler asks for it."""
+    late = Late()
     async with (
-        serving(tmp_path, lambda _: application_of(websocket)) as served,
+        serving(tmp_path, lambda _: application_of(late.websocket)) as served,
         connected(served) as client,
     ):
         socket = await client.open_websocket(1)
@@ -296,33 +303,23 @@ async def test_a_websocket_whose_handler_takes_nothing_holds_up_no_other_stream(
             client.connection.send_data(1, socket.send(TextMessage(data="x" * 1000)))
         await client.flush()
         await client.answers(5)
-        go_on.set()
+        late.go_on.set()
         with within(30, "the window"):
             while client.connection.local_flow_control_window(1) < 16_000:
                 await client.wait(h2.events.WindowUpdated, 1)
         client.connection.send_data(1, socket.send(CloseConnection(code=1000)))
         await client.flush()
         await client.wait(h2.events.StreamEnded, 1)
-    assert len(got) > 60 and all(len(message["text"]) == 1000 for message in got[:-1])
-    assert got[-1]["type"] == "websocket.disconnect"
+    assert len(late.got) > 60 and all(len(message["text"]) == 1000 for message in late.got[:-1])
+    assert late.got[-1]["type"] == "websocket.disconnect"
 
 
 @pytest.mark.parametrize("how", ["reset", "closed"])
 async def test_the_end_of_a_websocket_whose_handler_takes_nothing(tmp_path: Path, how: str) -> None:
     """Its stream is reset, or its connection closed: neither waits for the handler, which is told at the end of what it
     has not taken."""
-    go_on, ended = trio.Event(), trio.Event()
-    got: list[Message] = []
-
-    async def websocket(scope: Scope, receive: Receive, send: Send) -> None:
-        await receive()
-        await send({"type": "websocket.accept"})
-        await go_on.wait()
-        while not got or got[-1]["type"] == "websocket.receive":
-            got.append(await receive())
-        ended.set()
-
-    async with serving(tmp_path, lambda _: application_of(websocket)) as served:
+    late = Late()
+    async with serving(tmp_path, lambda _: application_of(late.websocket)) as served:
         async with connected(served) as client:
             socket = await client.open_websocket(1)
             for _ in range(40):
@@ -333,16 +330,16 @@ async def test_the_end_of_a_websocket_whose_handler_takes_nothing(tmp_path: Path
                 client.connection.reset_stream(1)
                 await client.flush()
                 await client.answers(5)
-                go_on.set()
+                late.go_on.set()
                 with within(30, "the end of the handler"):
-                    await ended.wait()
+                    await late.ended.wait()
                 await client.answers(7)
-        go_on.set()
+        late.go_on.set()
         with within(30, "no connection that is left"):
-            await ended.wait()
+            await late.ended.wait()
             while "leafcuttr_tested_connections 0.0" not in await served.metrics():
                 pass
-    assert [message["type"] for message in got[-2:]] == ["websocket.receive", "websocket.disconnect"]
+    assert [message["type"] for message in late.got[-2:]] == ["websocket.receive", "websocket.disconnect"]
 
 
 async def test_a_websocket_is_answered_as_over_a_connection_of_its_own(tmp_path: Path) -> None:
