@@ -5,6 +5,10 @@ and no id was given to two schemas, also after compaction of `_schemas`.
 Each client has subjects of its own, in two contexts, and notes what was answered. A request that the kill has left
 without an answer may have been done or not: both are right, and what is there counts from then on.
 
+After each kill all versions are read by the lists of `GET /schemas`, and the subjects that were asked for since the
+kill before also one by one; at the end all subjects are read one by one. To do that after each kill would take longer
+with each, and many kills would take hours.
+
 The gate kills a few times, `--long` 100 times at random moments and at named points of the log's write path; `--kills`
 as often as one likes. `--crash-seed` repeats the plan of a run, not its timing.
 """
@@ -15,6 +19,7 @@ import json
 import random
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,6 +88,8 @@ class Client:
         self._dice = dice
         self._made = 0
         self.subjects: dict[str, Subject] = {}
+        self.asked: set[str] = set()
+        """The subjects that a request since the last check may have changed."""
         self.answered = 0
 
     def run(self) -> None:
@@ -103,10 +110,12 @@ class Client:
             prefix = self._dice.choice(("", ":.other:"))
             name = f"{prefix}{self._name}-{self._made}"
             self.subjects[name] = Subject()
+            self.asked.add(name)
             self._register(ask, name)
             return
         name = self._dice.choice(list(self.subjects)[-20:])
         subject = self.subjects[name]
+        self.asked.add(name)
         if what < 0.65:
             self._register(ask, name)
         elif what < 0.75:
@@ -163,10 +172,15 @@ class Client:
         subject.unsure = False
         return answer.json
 
-    def check(self, ask: Asked) -> None:
-        """All that was answered is there, and nothing else."""
-        for name, subject in self.subjects.items():
-            there = self._there(ask, name)
+    def check(self, ask: Asked, listed: dict[str, dict[int, Kept]], *, whole: bool) -> None:
+        """All that was answered is there, and nothing else: `listed`, and by requests for each subject that may have
+        changed since the last check (`whole`: for each one)."""
+        for name in self.subjects.keys() - self.asked:
+            there, kept = listed.get(name, {}), self.subjects[name].versions
+            assert there == kept, f"{name}: {there} in the list, not {kept}"
+        for name in list(self.subjects) if whole else sorted(self.asked):
+            subject, there = self.subjects[name], self._there(ask, name)
+            assert there == listed.get(name, {}), f"{name}: {there}, but {listed.get(name)} in the list"
             config = ask("GET", f"/config/{name}")
             level = config.json["compatibilityLevel"] if config.status == 200 else None
             for each in there.values():
@@ -180,6 +194,7 @@ class Client:
             else:
                 self._check_unsure(name, subject, there)
             subject.versions, subject.level, subject.unsure = there, level, False
+        self.asked.clear()
 
     def _check_unsure(self, name: str, subject: Subject, there: dict[int, Kept]) -> None:
         """One request may have been done: it makes one version, or takes away or deletes what it was about."""
@@ -199,9 +214,31 @@ class Client:
         found: dict[int, Kept] = {}
         for number in numbers.json if numbers.status == 200 else ():
             version = ask.get(f"/subjects/{name}/versions/{number}?deleted=true")
-            fields = tuple(each["name"] for each in json.loads(version["schema"])["fields"])
+            fields = fields_of(version["schema"])
             found[number] = Kept(version["id"], fields, live.status != 200 or number not in live.json)
         return found
+
+
+def all_listed(ask: Asked) -> dict[str, dict[int, Kept]]:
+    """The versions of all subjects, of all contexts, by the lists."""
+    found: dict[str, dict[int, Kept]] = {}
+    live = {(each["subject"], each["version"]) for each in pages(ask, "false")}
+    for each in pages(ask, "true"):
+        key = each["subject"], each["version"]
+        kept = Kept(each["id"], fields_of(each["schema"]), key not in live)
+        found.setdefault(each["subject"], {})[each["version"]] = kept
+    return found
+
+
+def pages(ask: Asked, deleted: str) -> Iterator[dict[str, Any]]:
+    at = 0
+    while page := ask.get(f"/schemas?subjectPrefix=:*:&deleted={deleted}&offset={at}&limit=1000"):
+        yield from page
+        at += len(page)
+
+
+def fields_of(written: str) -> tuple[str, ...]:
+    return tuple(each["name"] for each in json.loads(written)["fields"])
 
 
 def schema(fields: tuple[str, ...]) -> str:
@@ -230,8 +267,11 @@ def test_nothing_that_was_answered_is_lost(
         for point in [*plan, None]:
             assert run.start()
             with httpx.Client(timeout=PATIENCE_S) as http:
+                ask = Asked(url, http)
+                listed = all_listed(ask)
+                assert listed.keys() <= {name for client in clients for name in client.subjects}
                 for client in clients:
-                    client.check(Asked(url, http))
+                    client.check(ask, listed, whole=point is None)
             assert not ids.wrong, ids.wrong
             if point is None:
                 break
