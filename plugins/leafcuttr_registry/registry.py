@@ -15,8 +15,8 @@ import trio
 
 from leafcuttr_registry.checks import comparing
 from leafcuttr_registry.checks.comparing import Asked, Earlier
-from leafcuttr_registry.checks.reading import LEAST_S, Checks
-from leafcuttr_registry.checks.turns import DEADLINE_S, of_request
+from leafcuttr_registry.checks.reading import Checks
+from leafcuttr_registry.checks.turns import DEADLINE_S, Limit, of_request
 from leafcuttr_registry.checks.work import Source
 from leafcuttr_registry.inline_tags import TaggedPlace, Tags
 from leafcuttr_registry.storage import topics
@@ -133,7 +133,7 @@ class Registry:
         Refusal, Incompatible."""
         async with self._only_one(subject):
             while True:
-                revision, began = self.state.revision, trio.current_time()
+                revision = self.state.revision
                 content, source = await self._read(subject, registration, normalize=normalize)
                 config = scopes.config_of(self.state, subject)
                 found = self._already(subject, registration, content, config)
@@ -150,7 +150,7 @@ class Registry:
                         return found
                     if not force:
                         told = await self._messages(
-                            subject, content, source, self.state.versions(subject), config, began
+                            subject, content, source, self.state.versions(subject), config
                         )
                         if told:
                             raise Incompatible(subject, told)
@@ -209,11 +209,10 @@ class Registry:
         Raises Refusal 42201."""
         if not registration.text.strip():
             raise invalid_schema("Empty schema")
-        began = trio.current_time()
         content, source = await self._read(subject, registration, normalize=normalize)
         config = scopes.config_of(self.state, subject)
         versions = [version] if version is not None else [] if alone else self.state.versions(subject)
-        return await self._messages(subject, content, source, versions, config, began)
+        return await self._messages(subject, content, source, versions, config)
 
     async def render(self, subject: str, content: Content, how: str) -> str:
         """The text in another form (`format=`). Raises Refusal 42201."""
@@ -434,7 +433,6 @@ class Registry:
         source: Source,
         versions: Sequence[Version],
         config: Config,
-        began: float,
     ) -> list[str]:
         asked = Asked(config.level, config[POLICY] == LENIENT, config[VALIDATE_FIELDS] is True)
         told: list[str] = []
@@ -446,10 +444,10 @@ class Registry:
             value = _property(content, group)
             versions = [each for each in versions if _property(each.content, group) == value]
         if config.level != "NONE":
-            # Both together within the time of one: an answer comes within two seconds.
-            left_s = max(LEAST_S, DEADLINE_S - (trio.current_time() - began))
+            # Of a request, reading and comparing have the time of one together: an answer comes within two seconds.
+            limit = of_request() or Limit(DEADLINE_S)
             new, earlier = self._compared(subject, content, source, versions)
-            told += await comparing.messages(self.checks, new, earlier, asked, deadline_s=left_s)
+            told += await comparing.messages(self.checks, new, earlier, asked, limit)
         return [*told, comparing.asked_in_words(asked)] if told else []
 
     def _compared(

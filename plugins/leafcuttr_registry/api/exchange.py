@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 
 import trio
 
-from leafcuttr_registry.api.bodies import TooManyValuesError, parse
+from leafcuttr_registry.api.bodies import TooManyValuesError, parse, parse_within
 from leafcuttr_registry.checks import turns
 from leafcuttr_sdk.web.errors import ApiError
 from leafcuttr_sdk.web.exchange import Exchange
@@ -20,7 +20,6 @@ _SMALL: Final = 256 * 1024
 """A larger body is parsed in another process: a megabyte would hold the loop for some 20 ms."""
 _EACH: Final = 1024
 """What a value of a list takes beside its characters, counted as such."""
-_DEADLINE_S: Final = 1.8
 _MEMORY_BYTES: Final = 1024 * 1024 * 1024
 
 
@@ -57,16 +56,22 @@ class RegistryExchange(Exchange):
         """The body, which has to be an object. Raises ApiError 400, 413, 415, 422."""
         self.check_type()
         data = await self.read()
-        turns.begin()
+        limit = turns.begin()
         if not data.strip():
             raise ApiError(422, "The request has no body.")
         try:
             if len(data) <= _SMALL:
                 found = parse(data)
             else:
-                found = await self.serving.broker.run_in_worker(
-                    parse, data, deadline_s=_DEADLINE_S, memory_bytes=_MEMORY_BYTES
+                parsed = await self.serving.broker.run_in_worker(
+                    parse_within,
+                    limit.left_s,
+                    data,
+                    deadline_s=limit.left_s * turns.PATIENCE,
+                    memory_bytes=_MEMORY_BYTES,
                 )
+                found = parsed.value
+                limit.worked_s += parsed.used_s
         except ValueError as error:
             raise ApiError(400, f"The body is not JSON: {_first_line(error)}") from None
         except TooManyValuesError as error:

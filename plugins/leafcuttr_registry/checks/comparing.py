@@ -12,7 +12,7 @@ import trio
 
 from leafcuttr_registry.checks.levels import asked_for, directions
 from leafcuttr_registry.checks.reading import Checks
-from leafcuttr_registry.checks.turns import of_request
+from leafcuttr_registry.checks.turns import PATIENCE, Limit
 from leafcuttr_registry.checks.work import Source
 from leafcuttr_registry.subjects.refusals import busy, invalid_schema
 from leafcuttr_sdk.schemas import Difference
@@ -45,16 +45,16 @@ class Asked(NamedTuple):
 
 
 async def messages(
-    checks: Checks, new: Earlier, earlier: Sequence[Earlier], asked: Asked, *, deadline_s: float
+    checks: Checks, new: Earlier, earlier: Sequence[Earlier], asked: Asked, limit: Limit
 ) -> list[str]:
-    """Empty if it is compatible. `new` is of the version that it would become, `earlier` ascending. Raises Refusal
-    42201."""
+    """Empty if it is compatible. `new` is of the version that it would become, `earlier` ascending. `limit`, of the
+    request, has what is left for it. Raises Refusal 42201, and 503 where others took most of the time."""
     wanted = asked_for(asked.level, earlier)
     of_type = 0
     while of_type < len(wanted) and wanted[of_type].type == new.type:
         of_type += 1
     # The last version that it is not compatible with says it all.
-    found = await _first(checks, new, wanted[:of_type], asked, deadline_s)
+    found = await _first(checks, new, wanted[:of_type], asked, limit)
     if found is not None:
         wrong, told = found[0], [_told(reason) for reason in found[1][:_MOST]]
     elif of_type < len(wanted):
@@ -74,7 +74,7 @@ def asked_in_words(asked: Asked) -> str:
 
 
 async def _first(
-    checks: Checks, new: Earlier, others: Sequence[Earlier], asked: Asked, deadline_s: float
+    checks: Checks, new: Earlier, others: Sequence[Earlier], asked: Asked, limit: Limit
 ) -> tuple[Earlier, list[Difference]] | None:
     """The first of them that it is not compatible with, and why."""
     ask = directions(asked.level)
@@ -83,21 +83,21 @@ async def _first(
     for each in others:
         different.setdefault(each.identity, each)
     left = [each for each in different.values() if each.identity not in known]
-    limit = of_request()
-    until, total = trio.current_time() + deadline_s, len(left)
+    # The processor's time counts. By the clock ends what has none that is known: formats that no worker can import.
+    until, total = trio.current_time() + limit.seconds * PATIENCE, len(left)
     while left:
-        left_s = until - trio.current_time()
-        if left_s <= 0:
-            if limit is not None and limit.was_others:
+        left_s = limit.left_s
+        if left_s <= 0 or trio.current_time() >= until:
+            if limit.was_others:
                 raise busy()
             raise invalid_schema(
-                f"too complex: of {total} versions {total - len(left)} were compared within {deadline_s:.1f} s; a "
+                f"too complex: of {total} versions {total - len(left)} were compared within {limit.seconds:.1f} s; a "
                 "request with the same schema goes on from there"
             )
         some = _as_many(left)
         compared = await checks.differences(
             new.type, new.source, [(each.source, ask.backward, ask.forward) for each in some],
-            lenient=asked.lenient, deadline_s=left_s, budget_s=left_s * _PART,
+            lenient=asked.lenient, budget_s=left_s * _PART, limit=limit,
         )  # fmt: skip
         if compared[-1]:
             return left[len(compared) - 1], compared[-1]

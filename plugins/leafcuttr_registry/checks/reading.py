@@ -42,8 +42,6 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 MEMORY_BYTES: Final = 1024 * 1024 * 1024
-LEAST_S: Final = 0.5
-"""What is left for comparing, however long reading took."""
 _MOST_TEXT: Final = 16 * 1024 * 1024
 """Characters of the texts that are remembered."""
 
@@ -104,12 +102,10 @@ class Checks:
         *,
         lenient: bool = False,
         budget_s: float = inf,
-        deadline_s: float = DEADLINE_S,
+        limit: Limit | None = None,
     ) -> list[list[Difference]]:
         """See `work.compare`. Raises Refusal 42201."""
-        found = await self._run(
-            work.compare, self.format(type), new, others, lenient, budget_s, deadline_s=deadline_s
-        )
+        found = await self._run(work.compare, self.format(type), new, others, lenient, budget_s, limit=limit)
         self._counts.judged(type, INCOMPATIBLE if any(found) else COMPATIBLE)
         return found
 
@@ -140,12 +136,12 @@ class Checks:
         format: SchemaFormat,
         source: Source,
         *more: *Ts,
-        deadline_s: float = DEADLINE_S,
+        limit: Limit | None = None,
     ) -> T:
         type, began = format.name, perf_counter()
-        limit = of_request() or Limit(deadline_s)
+        limit = limit or of_request() or Limit(DEADLINE_S)
         try:
-            return await self._in_turn(limit, deadline_s, function, format, source, *more)
+            return await self._in_turn(limit, function, format, source, *more)
         except SchemaError as error:
             self._counts.judged(type, INVALID)
             raise _refusal(type, error) from None
@@ -153,7 +149,9 @@ class Checks:
             if limit.was_others:
                 raise busy() from None
             self._counts.judged(type, TOO_COMPLEX)
-            raise invalid_schema(f"{_of(type)}too complex: it took longer than {deadline_s:.1f} s") from None
+            raise invalid_schema(
+                f"{_of(type)}too complex: it took longer than {limit.seconds:.1f} s"
+            ) from None
         except WorkerMemoryError:
             self._turns.was_slow(type, source.text)
             self._counts.judged(type, TOO_COMPLEX)
@@ -169,7 +167,6 @@ class Checks:
     async def _in_turn(
         self,
         limit: Limit,
-        deadline_s: float,
         function: Callable[[SchemaFormat, Source, *Ts], T],
         format: SchemaFormat,
         source: Source,
@@ -179,7 +176,7 @@ class Checks:
         while True:
             short = not self._turns.is_slow(format.name, source.text)
             async with self._turns.take(limit, short=short) as long:
-                left_s = min(deadline_s, limit.left_s)
+                left_s = limit.left_s
                 this_s = left_s if long else min(left_s, SOON_S)
                 if this_s <= 0:
                     raise WorkerDeadlineError("no time is left")

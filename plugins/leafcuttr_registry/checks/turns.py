@@ -37,13 +37,13 @@ class Limit:
     has. What a machine with other work takes from it does not count."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+        self.seconds: Final = seconds
         self.waited_s = 0.0
         self.worked_s = 0.0
 
     @property
     def left_s(self) -> float:
-        return self._seconds - self.waited_s - self.worked_s
+        return self.seconds - self.waited_s - self.worked_s
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -64,9 +64,11 @@ class Limit:
 _limit: Final[ContextVar[Limit]] = ContextVar("limit")
 
 
-def begin() -> None:
+def begin() -> Limit:
     """The time of a request counts from now: its body has come."""
-    _limit.set(Limit(DEADLINE_S))
+    limit = Limit(DEADLINE_S)
+    _limit.set(limit)
+    return limit
 
 
 def of_request() -> Limit | None:

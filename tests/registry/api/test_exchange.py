@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+import threading
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import trio
 
+from leafcuttr_registry.api import bodies
+from leafcuttr_registry.api.bodies import Parsed, parse_within
 from leafcuttr_registry.api.exchange import RegistryExchange
+from leafcuttr_registry.checks.turns import DEADLINE_S, PATIENCE, of_request
+from leafcuttr_sdk.web.errors import ApiError
+from leafcuttr_sdk.workers import WorkerDeadlineError, WorkerError
 from support.registry import V1, Asked
 
 BODY = json.dumps({"schema": "a", "schemaType": "COLUMNS"}).encode()
@@ -91,7 +99,6 @@ def test_paths_that_are_none(ask: Asked) -> None:
 
 
 def test_others_are_served_while_a_schema_takes_too_long(ask: Asked) -> None:
-    import threading
     import time
 
     answers = []
@@ -110,7 +117,7 @@ def test_others_are_served_while_a_schema_takes_too_long(ask: Asked) -> None:
     assert answer.code == 42201 and "too complex" in answer.json["message"]
 
 
-def _client() -> object:
+def _client() -> Any:
     import httpx
 
     return httpx.Client(timeout=60)
@@ -142,3 +149,55 @@ def test_a_long_list_lets_others_have_their_turn() -> None:
     trio.run(run)
     assert json.loads(given[0]) == [{"schema": "é" * 100_000}] * 50
     assert len(turns) > 10
+
+
+def test_a_body_is_limited_by_the_processor_s_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = parse_within(10.0, b'{"a":1}')
+    assert found.value == {"a": 1} and 0 < found.used_s < 10
+    waited = threading.Event()
+
+    def waits(data: bytes) -> bytes:
+        waited.wait(0.1)
+        return data
+
+    monkeypatch.setattr(bodies, "parse", waits)
+    assert parse_within(0.05, b"x").value == b"x"
+
+    def works(data: bytes) -> None:
+        while data:
+            pass
+
+    monkeypatch.setattr(bodies, "parse", works)
+    with pytest.raises(WorkerDeadlineError, match=r"^it used more than 0\.02 s of the processor$"):
+        parse_within(0.02, b"x")
+
+
+@pytest.mark.parametrize("error", [None, WorkerDeadlineError("too long")])
+async def test_a_large_body_takes_from_the_time_of_its_request(error: WorkerError | None) -> None:
+    body = b'{"schema":"' + b"a" * 300_000 + b'"}'
+
+    async def run_in_worker(*given: object, **limits: float) -> Parsed:
+        assert given == (parse_within, DEADLINE_S, body)
+        assert limits["deadline_s"] == DEADLINE_S * PATIENCE
+        if error is not None:
+            raise error
+        return Parsed({"schema": "a"}, 0.75)
+
+    class Exchange(RegistryExchange):
+        def __init__(self) -> None:
+            self.serving: Any = SimpleNamespace(broker=SimpleNamespace(run_in_worker=run_in_worker))
+
+        def check_type(self) -> None:
+            pass
+
+        async def read(self) -> bytes:
+            return body
+
+    if error is not None:
+        with pytest.raises(ApiError) as caught:
+            await Exchange().body_json()
+        assert caught.value.code == 413
+        return
+    assert await Exchange().body_json() == {"schema": "a"}
+    limit = of_request()
+    assert limit is not None and (limit.worked_s, limit.waited_s) == (0.75, 0.0)

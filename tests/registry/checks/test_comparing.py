@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import chain, repeat
+from itertools import chain, count, repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +13,8 @@ import pytest
 
 from leafcuttr_registry.checks import comparing
 from leafcuttr_registry.checks.comparing import Asked, Earlier, asked_in_words, messages
+from leafcuttr_registry.checks.reading import Checks
+from leafcuttr_registry.checks.turns import PATIENCE, Limit
 from leafcuttr_registry.checks.work import Source
 from leafcuttr_registry.registry import Registry
 from leafcuttr_registry.subjects.refusals import Refusal
@@ -35,9 +37,9 @@ ALL = Asked("BACKWARD_TRANSITIVE")
 
 
 async def told(
-    registry: Registry, versions: list[Earlier], asked: Asked = ALL, new: Earlier = NEW
+    registry: Registry, versions: list[Earlier], asked: Asked = ALL, limit: Limit | None = None
 ) -> list[str]:
-    return await messages(registry.checks, new, versions, asked, deadline_s=60)
+    return await messages(registry.checks, NEW, versions, asked, limit or Limit(60))
 
 
 async def test_the_last_version_that_it_is_not_compatible_with_is_told(tmp_path: Path) -> None:
@@ -90,17 +92,64 @@ async def test_many_go_to_a_worker_in_parts(tmp_path: Path, monkeypatch: pytest.
 async def test_what_there_is_no_time_for_goes_on_with_the_next_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    times: Iterator[float]
-    monkeypatch.setattr(comparing, "trio", SimpleNamespace(current_time=lambda: next(times)))
     monkeypatch.setattr(comparing, "_PART", 0.0)  # of what is left a worker compares one
     async with opened(tmp_path) as registry:
         for left in (5, 3):
-            times = chain([0.0, 0.0, 0.0], repeat(61.0))
+            limit = Limit(60)
+            using(monkeypatch, registry, limit, chain([1.0], repeat(61.0)))
             with pytest.raises(Refusal, match=f"of {left} versions 2 were compared within 60.0 s") as caught:
-                await told(registry, GOOD)
+                await told(registry, GOOD, limit=limit)
             assert caught.value.code == 42201
-        times = repeat(0.0)
+        using(monkeypatch, registry, limit := Limit(60), repeat(1.0))
+        assert await told(registry, GOOD, limit=limit) == []
+
+
+def using(monkeypatch: pytest.MonkeyPatch, registry: Registry, limit: Limit, used: Iterator[float]) -> None:
+    """Each comparison takes so much more of the processor's time."""
+    real = Checks.differences
+
+    async def differences(*given: Any, **more: Any) -> Any:
+        found = await real(registry.checks, *given, **more)
+        limit.worked_s += next(used)
+        return found
+
+    monkeypatch.setattr(registry.checks, "differences", differences)
+
+
+async def test_where_others_took_the_time_it_is_busy(tmp_path: Path) -> None:
+    limit = Limit(60)
+    limit.waited_s = 61.0
+    async with opened(tmp_path) as registry:
+        with pytest.raises(Refusal, match="busy"):
+            await told(registry, GOOD, limit=limit)
+        limit.waited_s, limit.worked_s = 0.0, 61.0
+        with pytest.raises(Refusal, match="of 5 versions 0 were compared"):
+            await told(registry, GOOD, limit=limit)
+
+
+async def test_what_a_machine_with_other_work_takes_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparing, "_PART", 0.0)
+    async with opened(tmp_path) as registry:
+        clock(monkeypatch, 55.0)
         assert await told(registry, GOOD) == []
+
+
+async def test_comparing_that_no_limit_ends_ends_by_the_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparing, "_PART", 0.0)
+    async with opened(tmp_path) as registry:
+        clock(monkeypatch, 60.0 * PATIENCE / 3)
+        with pytest.raises(Refusal, match="of 5 versions 2 were compared"):
+            await told(registry, GOOD)
+
+
+def clock(monkeypatch: pytest.MonkeyPatch, step_s: float) -> None:
+    """Each look at it finds it so much later."""
+    times = count(0.0, step_s)
+    monkeypatch.setattr(comparing, "trio", SimpleNamespace(current_time=lambda: next(times)))
 
 
 def test_the_last_message_says_what_was_asked() -> None:
