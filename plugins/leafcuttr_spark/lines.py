@@ -18,6 +18,8 @@ _RAISED: Final = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?([A-Za-z_]\w*): (.*)$")
 _JAVA_CLASS: Final = re.compile(r"^(?:[a-z]\w*\.)+([A-Z]\w*): ")
 _CONDITION: Final = re.compile(r"^\[([A-Z][A-Z0-9_.]*)\] ")
 _STATE: Final = re.compile(r" SQLSTATE: [0-9A-Z]{5}.*$")
+_QUERY: Final = re.compile(r"^Query \[id = [\w-]+, runId = [\w-]+\] terminated with exception: (?=\S)")
+"""What comes before the failure of a stream: a pipeline is one query."""
 _FRAGMENT: Final = re.compile(r"^== .* ==$")
 _OURS: Final = (
     "OptionError",
@@ -150,7 +152,7 @@ def _cleaned(text: str) -> str:
     places = [found.start() for found in re.finditer(r"\[[A-Z][A-Z0-9_.]*\] ", whole)]
     if places:
         whole = whole[places[-1] :]
-    whole = _CONDITION.sub("", whole)
+    whole = _QUERY.sub("", _CONDITION.sub("", whole))
     return _STATE.sub("", whole).strip()
 
 

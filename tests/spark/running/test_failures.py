@@ -57,9 +57,17 @@ leafcuttr_spark.source.losses.DataLossError: the topic orders was deleted; failO
 """
 
 
+WORKER_START = """[STREAM_FAILED] Query [id = 4-9, runId = 8-8] terminated with exception: Python worker failed to \
+connect back. SQLSTATE: XXKST
+=== Streaming Query ===
+Identifier: p [id = 4-9, runId = 8-8]
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "part", "line", "said"),
     [
+        (WORKER_START, None, 0, "Python worker failed to connect back."),
         (CAST, "steps[0] (half)", 7, 'The value \'x\' of the type "STRING" cannot be cast to "INT" because'),
         (WORKER, "steps[1] (clean)", 9, "ValueError: no such thing"),
         (
