@@ -15,7 +15,10 @@ _LONGEST: Final = 500
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _RAISED: Final = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?([A-Za-z_]\w*): (.*)$")
 """The last line of a traceback."""
-_JAVA_CLASS: Final = re.compile(r"^(?:[a-z]\w*\.)+([A-Z]\w*): ")
+_JAVA_CLASS: Final = re.compile(r"^(?:[a-z]\w*\.)+(?:\w+\$)*([A-Z]\w*): ")
+_CALLED: Final = re.compile(r"An error occurred while calling \S+\n: ")
+"""What Py4J puts before an exception that PySpark has no class for."""
+_CAUSED: Final = re.compile(r"^Caused by: (\S.*)$", re.MULTILINE)
 _CONDITION: Final = re.compile(r"^\[([A-Z][A-Z0-9_.]*)\] ")
 _STATE: Final = re.compile(r" SQLSTATE: [0-9A-Z]{5}.*$")
 _QUERY: Final = re.compile(r"^Query \[id = [\w-]+, runId = [\w-]+\] terminated with exception: (?=\S)")
@@ -56,7 +59,7 @@ class CausedError(PluginError):
         if not self.cause:
             return self.result
         end = f"; {self.result}"
-        return f"{_shortened(_of_text(hide(self.cause)), _LONGEST - len(end))}{end}"
+        return f"{shortened(_of_text(hide(self.cause)), _LONGEST - len(end))}{end}"
 
 
 def reads_in_other_places(text: str) -> bool:
@@ -90,13 +93,24 @@ def _said(error: BaseException, hide: Callable[[str], str]) -> str:
     is_named = type(error).__module__ == "builtins" and not isinstance(error, (OSError, RuntimeError))
     if is_named and _TRACEBACK not in text:
         text = f"{type(error).__name__}: {text}"
-    return _shortened(_of_text(text))
+    return shortened(_of_text(text))
 
 
 def _of_text(text: str) -> str:
     """The innermost message of one that may have tracebacks and stack traces in it."""
     found = _from_traceback(text)
-    return _cleaned(_JAVA_CLASS.sub(_class_name, text) if found is None else found)
+    if found is not None:
+        return _cleaned(found)
+    called = _CALLED.match(text)
+    if called is None:
+        return _cleaned(_JAVA_CLASS.sub(_class_name, text))
+    whole = _cleaned(_JAVA_CLASS.sub(r"\1: ", text[called.end() :]))
+    causes = [_JAVA_CLASS.sub(_class_name, each).strip() for each in _CAUSED.findall(text)]
+    inner = next((each for each in reversed(causes) if each), "")
+    # The same with more, as an address.
+    inner = max((each for each in causes if inner in each), key=len, default=inner)
+    # Of libraries the outer one often says that there was an error, and no more.
+    return whole if not inner or inner in whole else f"{whole.rstrip('.:')}: {inner}"
 
 
 def _class_name(found: re.Match[str]) -> str:
@@ -156,5 +170,6 @@ def _cleaned(text: str) -> str:
     return _STATE.sub("", whole).strip()
 
 
-def _shortened(text: str, longest: int = _LONGEST) -> str:
+def shortened(text: str, longest: int = _LONGEST) -> str:
+    """At most so many characters."""
     return text if len(text) <= longest else f"{text[: longest - 3]}..."

@@ -5,11 +5,14 @@
 import os
 import re
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from leafcuttr_spark.lines import one_line, shortened
 from leafcuttr_spark.operating.java import java_trouble
 from leafcuttr_spark.pipelines.errors import PipelineError, PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Pipeline
+from leafcuttr_spark.running.launching import Launch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,6 +26,9 @@ DEFAULTS: Final = {
     "spark.log.level": "ERROR",
 }
 """What a pipeline's `session.config` may change."""
+_STOPPED: Final = "Cannot call methods on a stopped SparkContext"
+_JVM_ENDED: Final = "JAVA_GATEWAY_EXITED"
+"""The condition of PySpark: the reason is nowhere but on standard error."""
 
 
 def session_of(pipeline: Pipeline) -> "SparkSession":
@@ -39,6 +45,7 @@ def session_of(pipeline: Pipeline) -> "SparkSession":
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", os.environ["PYSPARK_PYTHON"])
     builder: Any = SparkSession.builder.appName(pipeline.name)
+    launch = Launch()
     try:
         if settings.remote is not None:
             found: SparkSession = (
@@ -47,13 +54,22 @@ def session_of(pipeline: Pipeline) -> "SparkSession":
             return found
         master = settings.master or "local[*]"
         config = {**DEFAULTS, **_local(master), **settings.config}
-        session: SparkSession = builder.master(master).config(map=config).getOrCreate()
+        with launch.heard():
+            session: SparkSession = builder.master(master).config(map=config).getOrCreate()
     except Exception as error:
-        from leafcuttr_spark.lines import one_line
-
-        line = one_line(error, pipeline.secrets.hide)
+        said = launch.why_not() if _JVM_ENDED in str(error) else ""
+        hide = pipeline.secrets.hide
+        line = shortened(hide(said)) if said else _why_not(error, settings.master, hide)
         raise PipelineError(f"Spark did not start: {line}", "session") from error
     return session
+
+
+def _why_not(error: Exception, master: str | None, hide: Callable[[str], str]) -> str:
+    """In one line."""
+    if master is not None and master.startswith("spark://") and _STOPPED in str(error):
+        # It has said so in its log alone, and stopped.
+        return hide(f"no master of Spark answers at {master}, or it has refused the application")
+    return one_line(error, hide)
 
 
 def _local(master: str) -> dict[str, str]:

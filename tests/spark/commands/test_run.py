@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -17,7 +18,7 @@ from click.testing import CliRunner, Result
 from leafcuttr.cli.root import cli
 from leafcuttr_spark.commands.run import conduct as module
 from leafcuttr_spark.commands.run.showing import Shown, as_line, bytes_text, time_text
-from leafcuttr_spark.commands.run.stopping import stop_by_signal
+from leafcuttr_spark.commands.run.stopping import StopRequest, stop_by_signal
 from leafcuttr_spark.operating.exits import FINAL, Exit
 from leafcuttr_spark.operating.fingerprint import fingerprint_of
 from leafcuttr_spark.operating.history import History, Point
@@ -187,6 +188,32 @@ def test_what_fails_because_the_jvm_ends_is_none(file: Path, monkeypatch: pytest
         jvm.terminate()
         jvm.wait()
         assert ran(file).exit_code == Exit.DONE
+
+
+def test_a_batch_that_waits_for_executors_is_said_and_does_not_hold_a_stop(
+    file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stop = StopRequest()
+    said: list[str] = ["", "none has come", "none has come", "", "none again", "none again"]
+    troubles: list[str] = []
+    stopped: list[bool] = []
+
+    def wait(seconds: float) -> bool:
+        troubles.append(monitor.status.trouble)
+        if len(said) == 1:
+            stop.count = 1
+        return not said
+
+    query = SimpleNamespace(status={"isTriggerActive": True})
+    running = SimpleNamespace(wait=wait, dead_letters=0, query=query, stop=lambda: stopped.append(True))
+    monitor = RunMonitor(STATUS, (), None, lambda: 0, lambda positions: None)
+    shown = Shown(print, as_json=False, pause_ms=0)
+    executors = SimpleNamespace(trouble=lambda: said.pop(0))
+    module._watch(running, monitor, shown, stop, executors)  # type: ignore[arg-type]
+    assert troubles == ["", "", "none has come", "none has come", "", "none again"]
+    assert stopped == [True] and monitor.status.state is RunState.STOPPING
+    warned = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert warned == ["none has come", "there are executors: the batch goes on", "none again"]
 
 
 def test_a_signal_is_heard_once_the_checkpoint_is_taken(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

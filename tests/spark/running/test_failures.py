@@ -64,9 +64,31 @@ Identifier: p [id = 4-9, runId = 8-8]
 """
 
 
+CLUSTER = """An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
+: io.fabric8.kubernetes.client.KubernetesClientException: An error has occurred.
+\tat io.fabric8.kubernetes.client.KubernetesClientException.launderThrowable(KubernetesClientException.java:129)
+Caused by: java.io.IOException: it was not answered
+\tat io.fabric8.kubernetes.client.dsl.internal.OperationSupport.waitForResult(OperationSupport.java:504)
+\t... 20 more
+Caused by: io.netty.channel.AbstractChannel$AnnotatedConnectException: Connection refused: /127.0.0.1:1
+Caused by: java.net.ConnectException: Connection refused
+"""
+UNCAUSED = """An error occurred while calling o7.start
+: java.lang.IllegalStateException: it is full
+\tat org.apache.spark.Full.of(Full.scala:1)
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "part", "line", "said"),
     [
+        (
+            CLUSTER,
+            None,
+            0,
+            "KubernetesClientException: An error has occurred: Connection refused: /127.0.0.1:1",
+        ),
+        (UNCAUSED, None, 0, "IllegalStateException: it is full"),
         (WORKER_START, None, 0, "Python worker failed to connect back."),
         (CAST, "steps[0] (half)", 7, 'The value \'x\' of the type "STRING" cannot be cast to "INT" because'),
         (WORKER, "steps[1] (clean)", 9, "ValueError: no such thing"),

@@ -43,6 +43,7 @@ from leafcuttr_spark.pipelines.model import Pipeline, TopicOrigin, Trigger
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.types import TopicPartition
+    from leafcuttr_spark.running.executors import ExecutorWatch
 
 LOGGER: Final = logging.getLogger("leafcuttr.spark")
 
@@ -253,6 +254,7 @@ def _say_which_are_away(pipeline: Pipeline, monitor: RunMonitor) -> None:
 
 
 def _run(pipeline: Pipeline, monitor: RunMonitor, shown: Shown, stop: StopRequest) -> None:
+    from leafcuttr_spark.running.executors import executor_watch
     from leafcuttr_spark.running.run import start
     from leafcuttr_spark.running.session import session_of
     from leafcuttr_spark.spark.progress import ProgressListener
@@ -271,7 +273,7 @@ def _run(pipeline: Pipeline, monitor: RunMonitor, shown: Shown, stop: StopReques
         stack.callback(_if_it_can, running.stop)
         monitor.enter(RunState.RUNNING)
         try:
-            _watch(running, monitor, shown, stop)
+            _watch(running, monitor, shown, stop, executor_watch(spark))
         finally:
             _if_it_can(_last_words, running, monitor, shown)
         monitor.enter(RunState.STOPPED if stop.is_made else RunState.FINISHED)
@@ -292,18 +294,25 @@ def quieten_java() -> None:
         os.environ["SPARK_SUBMIT_OPTS"] = f"-Dlog4j2.configurationFile={file}"
 
 
-def _watch(running: Any, monitor: RunMonitor, shown: Shown, stop: StopRequest) -> None:
-    """Until the query has ended, or was stopped between two batches."""
+def _watch(
+    running: Any, monitor: RunMonitor, shown: Shown, stop: StopRequest, executors: "ExecutorWatch"
+) -> None:
+    """Until the query has ended, or was stopped between two batches. A batch that waits for executors is none that a
+    stop waits for."""
     asked_at: int | None = None
     while not running.wait(_STOPPING_TURN_S if stop.is_made else _TURN_S):
         shown.batches(monitor.tick(running.dead_letters), monitor.status)
+        waits = executors.trouble()
         if not stop.is_made:
+            if waits != monitor.status.trouble:
+                LOGGER.warning("%s", waits or "there are executors: the batch goes on")
+                monitor.enter(RunState.RUNNING, waits)
             continue
         if asked_at is None:
             asked_at = monitor.status.batches
             monitor.enter(RunState.STOPPING)
         is_between = not running.query.status["isTriggerActive"] or monitor.status.batches > asked_at
-        if is_between or stop.is_urgent:
+        if is_between or stop.is_urgent or waits:
             running.stop()
             return
 
