@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -190,7 +191,7 @@ def test_what_fails_because_the_jvm_ends_is_none(file: Path, monkeypatch: pytest
         assert ran(file).exit_code == Exit.DONE
 
 
-def test_a_batch_that_waits_for_executors_is_said_and_does_not_hold_a_stop(
+def test_a_batch_that_waits_for_what_does_not_come_is_said_and_does_not_hold_a_stop(
     file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     stop = StopRequest()
@@ -208,12 +209,12 @@ def test_a_batch_that_waits_for_executors_is_said_and_does_not_hold_a_stop(
     running = SimpleNamespace(wait=wait, dead_letters=0, query=query, stop=lambda: stopped.append(True))
     monitor = RunMonitor(STATUS, (), None, lambda: 0, lambda positions: None)
     shown = Shown(print, as_json=False, pause_ms=0)
-    executors = SimpleNamespace(trouble=lambda: said.pop(0))
-    module._watch(running, monitor, shown, stop, executors)  # type: ignore[arg-type]
+    waiting: Any = SimpleNamespace(trouble=lambda: said.pop(0))
+    module._watch(running, monitor, shown, stop, (waiting,))
     assert troubles == ["", "", "none has come", "none has come", "", "none again"]
     assert stopped == [True] and monitor.status.state is RunState.STOPPING
     warned = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert warned == ["none has come", "there are executors: the batch goes on", "none again"]
+    assert warned == ["none has come", "the batch goes on", "none again"]
 
 
 def test_a_signal_is_heard_once_the_checkpoint_is_taken(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ from leafcuttr_spark.pipelines.model import Pipeline, TopicOrigin, Trigger
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.types import TopicPartition
-    from leafcuttr_spark.running.executors import ExecutorWatch
+    from leafcuttr_spark.running.waiting import Watch
 
 LOGGER: Final = logging.getLogger("leafcuttr.spark")
 
@@ -254,9 +254,9 @@ def _say_which_are_away(pipeline: Pipeline, monitor: RunMonitor) -> None:
 
 
 def _run(pipeline: Pipeline, monitor: RunMonitor, shown: Shown, stop: StopRequest) -> None:
-    from leafcuttr_spark.running.executors import executor_watch
     from leafcuttr_spark.running.run import start
     from leafcuttr_spark.running.session import session_of
+    from leafcuttr_spark.running.waiting import executor_watch
     from leafcuttr_spark.spark.progress import ProgressListener
 
     with ExitStack() as stack:
@@ -273,7 +273,8 @@ def _run(pipeline: Pipeline, monitor: RunMonitor, shown: Shown, stop: StopReques
         stack.callback(_if_it_can, running.stop)
         monitor.enter(RunState.RUNNING)
         try:
-            _watch(running, monitor, shown, stop, executor_watch(spark))
+            watches = (executor_watch(spark), *_registry_watch(pipeline, running, monitor))
+            _watch(running, monitor, shown, stop, watches)
         finally:
             _if_it_can(_last_words, running, monitor, shown)
         monitor.enter(RunState.STOPPED if stop.is_made else RunState.FINISHED)
@@ -294,18 +295,30 @@ def quieten_java() -> None:
         os.environ["SPARK_SUBMIT_OPTS"] = f"-Dlog4j2.configurationFile={file}"
 
 
+def _registry_watch(pipeline: Pipeline, running: Any, monitor: RunMonitor) -> "Iterator[Watch]":
+    from leafcuttr_spark.running.waiting import RegistryWatch, registry_trouble
+
+    if (properties := pipeline.registry) is not None:
+        yield RegistryWatch(
+            lambda: pipeline.secrets.hide(registry_trouble(properties)),
+            lambda: monitor.status.batches if running.query.status["isTriggerActive"] else None,
+        )
+
+
 def _watch(
-    running: Any, monitor: RunMonitor, shown: Shown, stop: StopRequest, executors: "ExecutorWatch"
+    running: Any, monitor: RunMonitor, shown: Shown, stop: StopRequest, watches: "tuple[Watch, ...]"
 ) -> None:
-    """Until the query has ended, or was stopped between two batches. A batch that waits for executors is none that a
-    stop waits for."""
+    """Until the query has ended, or was stopped between two batches. A batch that waits for what does not come is none
+    that a stop waits for."""
+    from leafcuttr_spark.running.waiting import first_trouble
+
     asked_at: int | None = None
     while not running.wait(_STOPPING_TURN_S if stop.is_made else _TURN_S):
         shown.batches(monitor.tick(running.dead_letters), monitor.status)
-        waits = executors.trouble()
+        waits = first_trouble(watches)
         if not stop.is_made:
             if waits != monitor.status.trouble:
-                LOGGER.warning("%s", waits or "there are executors: the batch goes on")
+                LOGGER.warning("%s", waits or "the batch goes on")
                 monitor.enter(RunState.RUNNING, waits)
             continue
         if asked_at is None:

@@ -1,4 +1,4 @@
-"""A batch that waits for executors that do not come says so once they are late."""
+"""A batch that waits for executors or a registry says so once they are late."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from leafcuttr_spark.running.executors import LOOK_S, WAIT_S, ExecutorWatch, executor_watch
+from leafcuttr_spark.running.waiting import (
+    EXECUTOR_S,
+    LOOK_S,
+    REGISTRY_S,
+    ExecutorWatch,
+    RegistryWatch,
+    executor_watch,
+    first_trouble,
+    registry_trouble,
+)
+from support.http_registry import scripted_registry
+from support.waiting import free_port
 
 
 class Watched:
@@ -31,21 +42,25 @@ class Watched:
 def test_late_executors_are_said_until_one_comes() -> None:
     found = Watched()
     line = "the batch waits for an executor, and none has come for 30 s: has it a worker?"
-    assert [found.after(0), found.after(WAIT_S - 0.1), found.after(0.1)] == ["", "", line]
+    assert [found.after(0), found.after(EXECUTOR_S - 0.1), found.after(0.1)] == ["", "", line]
     found.count = 1
     assert found.after(LOOK_S - 1) == line, "it is not asked so often"
     assert found.after(1) == ""
     found.count = 0
-    assert [found.after(LOOK_S), found.after(WAIT_S - 0.1), found.after(0.1)] == ["", "", line]
+    assert [found.after(LOOK_S), found.after(EXECUTOR_S - 0.1), found.after(0.1)] == ["", "", line]
 
 
 def test_where_nothing_waits_none_are_missed() -> None:
     found = Watched()
     assert found.after(0) == ""
     found.count = None
-    assert found.after(WAIT_S - 1) == ""
+    assert found.after(EXECUTOR_S - 1) == ""
     found.count = 0
-    assert [found.after(LOOK_S), found.after(WAIT_S - 1), found.after(1)] == ["", "", found.watch.trouble()]
+    assert [found.after(LOOK_S), found.after(EXECUTOR_S - 1), found.after(1)] == [
+        "",
+        "",
+        found.watch.trouble(),
+    ]
     assert found.watch.trouble() != ""
 
 
@@ -96,3 +111,62 @@ def test_a_jvm_that_has_ended_and_another_process_s_say_nothing() -> None:
     gone.sparkContext.statusTracker = None
     assert executor_watch(gone)._count() is None
     assert executor_watch(SimpleNamespace()).trouble() == ""
+
+
+def test_a_registry_is_asked_once_a_batch_takes_long() -> None:
+    now, batch, said = [100.0], [3], ["it is away"]
+    asked: list[float] = []
+
+    def ask() -> str:
+        asked.append(now[0])
+        return said[0]
+
+    under_way: list[int | None] = [*batch]
+    watch = RegistryWatch(ask, lambda: under_way[0], lambda: now[0])
+
+    def after(seconds: float) -> str:
+        now[0] += seconds
+        return watch.trouble()
+
+    assert [after(0), after(LOOK_S), asked] == ["", "", []]
+    line = "the batch waits for the registry: it is away"
+    assert after(REGISTRY_S - LOOK_S) == line
+    assert (after(LOOK_S - 1), len(asked)) == (line, 1), "it is not asked so often"
+    said[0] = ""
+    assert (after(1), len(asked)) == ("", 2)
+    said[0] = "it is away again"
+    assert after(LOOK_S).endswith("away again")
+    under_way[0] = 4
+    assert [after(LOOK_S), after(LOOK_S), len(asked)] == ["", "", 3], "another batch has its own time"
+    under_way[0] = None
+    assert [after(each) for each in (LOOK_S, LOOK_S, REGISTRY_S)] == ["", "", ""]
+    under_way[0] = 4
+    assert [after(LOOK_S), after(LOOK_S), len(asked)] == ["", "", 3]
+
+
+def test_which_registries_answer() -> None:
+    status = [200]
+    away = f"http://127.0.0.1:{free_port()}"
+    with scripted_registry(lambda asked: (status[0], ["AVRO"])) as scripted:
+        both = {"schema.registry.url": f"{away},{scripted.url}"}
+        for number in (200, 404, 403):
+            status[0] = number
+            assert registry_trouble(both) == ""
+        status[0] = 503
+        assert registry_trouble(both) == f"the schema registry at {scripted.url} answers 503"
+    found = registry_trouble({"schema.registry.url": away})
+    assert found.startswith(f"no schema registry answers at {away}: ")
+
+
+class Says:
+    def __init__(self, line: str) -> None:
+        self.line = line
+
+    def trouble(self) -> str:
+        return self.line
+
+
+def test_the_first_one_counts() -> None:
+    quiet, one, other = (Says(each) for each in ("", "one", "other"))
+    assert first_trouble((quiet, one, other)) == "one"
+    assert first_trouble((quiet,)) == first_trouble(()) == ""
