@@ -131,12 +131,18 @@ def test_rights(secured: SecuredBroker, scene: Make, client: str, way: Way, secu
 
 @pytest.mark.parametrize(("client", "way", "security"), cases(AGAIN))
 def test_logs_in_again(secured: SecuredBroker, scene: Make, client: str, way: Way, security: str) -> None:
-    """Past the end of a session at least. A client that does not know of sessions loses its connection."""
-    mine = scene(security, seconds=2.5 * SESSION_S)
-    again, over = counted(secured, LOGINS_AGAIN), counted(secured, SESSIONS_OVER)
-    sent = way.again(mine)
-    assert written(secured, mine.topic) == sent > 0
-    again, over = counted(secured, LOGINS_AGAIN) - again, counted(secured, SESSIONS_OVER) - over
+    """Past the end of a session at least. A client that does not know of sessions loses its connection. One that a busy
+    machine lets begin so late that it is done within a session goes on for longer."""
+    again_before, over_before = counted(secured, LOGINS_AGAIN), counted(secured, SESSIONS_OVER)
+    again = over = 0.0
+    for sessions in (2.5, 10.0):
+        mine = scene(security, seconds=sessions * SESSION_S)
+        sent = way.again(mine)
+        assert written(secured, mine.topic) == sent > 0
+        again = counted(secured, LOGINS_AGAIN) - again_before
+        over = counted(secured, SESSIONS_OVER) - over_before
+        if again or over:
+            break
     if AGAIN in LACKS.get(client, {}):
         assert again == 0 and over > 0
     else:
