@@ -438,7 +438,7 @@ def quota(bench: Bench) -> Table:
     found: Table = {}
     with started(peer):
         for run in range(bench.runs):
-            # A new client each time: one that was idle may take at once what its windows hold, as in Kafka.
+            # A new client each time: one that was idle may take a window more at once.
             client = f"held-{run}"
             command = [sys.executable, str(HERE / "kafka_peer.py"), "tool", "kafka.admin.ConfigCommand"]
             entity = ["--entity-type", "clients", "--entity-name", client]

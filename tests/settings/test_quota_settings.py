@@ -55,9 +55,9 @@ async def test_the_length_of_a_window(
 
 
 @pytest.mark.setting("quota.window.num")
-@pytest.mark.parametrize(("number", "least_ms"), [("4", 2000), ("7", 0)])
+@pytest.mark.parametrize(("number", "least_ms"), [("16", 2000), ("26", 0)])
 async def test_the_number_of_windows(here: Serve, mock_clock: MockClock, number: str, least_ms: int) -> None:
-    """One that has been quiet for long has that of all of them but one."""
+    """One that has been quiet for long has a fifth of all of them but one."""
     broker = await limited(here, {"quota.window.num": number}, "producer_byte_rate", 10_000)
     async with await connect(broker) as peer:
         assert await wait_of(peer, 10) == 0

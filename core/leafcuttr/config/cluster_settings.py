@@ -248,7 +248,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "quota.window.num",
         INT,
         11,
-        "Windows of client quotas: a client may catch up with what it has not used in all of them but one.",
+        "Windows of client quotas: a client may catch up with what it has not used in a fifth of them.",
         unit="windows",
         minimum=1,
     ),

@@ -9,6 +9,8 @@ from leafcuttr.state.security.limits import ClientLimits, QuotaWindows
 def test_windows_say_how_much_may_be_caught_up_with() -> None:
     assert (QuotaWindows(11, 2).averaged_s, QuotaWindows(11, 2).whole_s) == (20, 22)
     assert QuotaWindows(1, 3).averaged_s == 3
+    assert (QuotaWindows(11, 1).caught_up_s, QuotaWindows(21, 2).caught_up_s) == (2, 8)
+    assert QuotaWindows(3, 2).caught_up_s == 2, "one window at least"
 
 
 def test_a_consumer_waits_for_its_debt_and_for_what_a_tenth_of_a_second_gives() -> None:

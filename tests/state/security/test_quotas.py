@@ -141,8 +141,8 @@ async def test_how_buckets_begin(opened: Callable[[], Quotas], now: Now) -> None
     )
     limits = quotas.limits_of("alice", None)
     assert limits and limits.producer and limits.request and limits.mutations
-    assert (limits.producer.level(0), limits.producer.most) == (100, 1000)
-    assert (limits.request.level(0), limits.request.most, limits.request.longest_s) == (0.25, 2.5, 1)
+    assert (limits.producer.level(0), limits.producer.most) == (100, 200)
+    assert (limits.request.level(0), limits.request.most, limits.request.longest_s) == (0.25, 0.5, 1)
     assert (limits.mutations.level(0), limits.mutations.most) == (12, 12), "full, as Kafka's"
 
 
@@ -155,7 +155,7 @@ async def test_another_quota_goes_on_with_the_same_bucket(opened: Callable[[], Q
     await quotas.alter({ALICE: {PRODUCER_BYTE_RATE: 1000.0}})
     again = quotas.limits_of("alice", None)
     assert again and again.producer is limits.producer
-    assert (again.producer.rate, again.producer.most, again.producer.wait_s(0)) == (1000, 10_000, 0.5)
+    assert (again.producer.rate, again.producer.most, again.producer.wait_s(0)) == (1000, 2000, 0.5)
 
 
 async def test_a_client_that_comes_back_finds_its_debt(opened: Callable[[], Quotas], now: Now) -> None:

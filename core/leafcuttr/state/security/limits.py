@@ -21,6 +21,13 @@ class QuotaWindows(NamedTuple):
         return self.seconds * max(self.number - 1, 1)
 
     @property
+    def caught_up_s(self) -> float:
+        """What a client that has rested may have at once, beside what its rate goes on to give. Kafka gives all of
+        `averaged_s` at once and then nothing for as long, so that about the rate holds over three times that. A fifth
+        of it keeps that within a tenth as well."""
+        return max(self.averaged_s / 5, self.seconds)
+
+    @property
     def whole_s(self) -> int:
         return self.seconds * self.number
 

@@ -1,8 +1,8 @@
 """What is left of the quotas of each client and address.
 
 A bucket is kept while a client uses it, and until nothing is remembered in it: a client that connects anew finds the
-one that it has left. A new one begins with what its rate gives in one window: with all of them, as in Kafka, a client
-would have far more than its rate at first. That of `controller_mutation_rate` begins full (KIP-599).
+one that it has left. A new one begins with what its rate gives in one window: with all of them a client would have far
+more than its rate at first. That of `controller_mutation_rate` begins full (KIP-599).
 """
 
 from collections.abc import Callable, Mapping
@@ -69,7 +69,7 @@ class QuotaBuckets:
     def _bucket(self, name: str, holder: QuotaHolder, value: float) -> Bucket:
         now_s = self._now_s()
         windows = self._windows
-        rate, most_s, begins_s = value, windows.averaged_s, windows.seconds
+        rate, most_s, begins_s = value, windows.caught_up_s, float(windows.seconds)
         if name == REQUEST_PERCENTAGE:
             rate = value / 100
         elif name == CONTROLLER_MUTATION_RATE:
