@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from leafcuttr_spark.running.workers import worker_python
 from support import jars, librdkafka
 from support.broker_process import BrokerProcess, running_broker
 
@@ -37,7 +38,8 @@ def spark() -> Iterator[Any]:
     """Two cores; each task may be tried twice. Its own Kafka connector is there where Maven can fetch it."""
     if not PRESENT or not shutil.which("java"):
         pytest.skip("Spark is not here: the dependency group `spark-source`, and Java 17")
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # As a pipeline starts them: Spark waits ten seconds for some workers.
+    os.environ["PYSPARK_PYTHON"], os.environ["PYSPARK_DRIVER_PYTHON"] = worker_python(), sys.executable
     import pyspark
     from pyspark.sql import SparkSession
 

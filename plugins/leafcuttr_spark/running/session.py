@@ -13,6 +13,7 @@ from leafcuttr_spark.operating.java import java_trouble
 from leafcuttr_spark.pipelines.errors import PipelineError, PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Pipeline
 from leafcuttr_spark.running.launching import Launch
+from leafcuttr_spark.running.workers import worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +27,7 @@ DEFAULTS: Final = {
     "spark.log.level": "ERROR",
 }
 """What a pipeline's `session.config` may change."""
+_LOCAL: Final = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?$")
 _STOPPED: Final = "Cannot call methods on a stopped SparkContext"
 _JVM_ENDED: Final = "JAVA_GATEWAY_EXITED"
 """The condition of PySpark: the reason is nowhere but on standard error."""
@@ -42,7 +44,10 @@ def session_of(pipeline: Pipeline) -> "SparkSession":
         raise PipelineRefusedError(
             "Spark is not installed: pip install 'leafcuttr[spark]'", "session"
         ) from None
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if "PYSPARK_PYTHON" not in os.environ:
+        is_here = settings.remote is None and _LOCAL.match(settings.master or "local") is not None
+        os.environ["PYSPARK_PYTHON"] = worker_python() if is_here else sys.executable
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", os.environ["PYSPARK_PYTHON"])
     builder: Any = SparkSession.builder.appName(pipeline.name)
     launch = Launch()
@@ -74,7 +79,7 @@ def _why_not(error: Exception, master: str | None, hide: Callable[[str], str]) -
 
 def _local(master: str) -> dict[str, str]:
     """On one machine: 200 tasks a shuffle, Spark's default, are for clusters."""
-    found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?", master)
+    found = _LOCAL.fullmatch(master)
     if found is None:
         return {}
     cores = (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
