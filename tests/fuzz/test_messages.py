@@ -25,6 +25,8 @@ from support.peer import framed, request_bytes
 from support.wire_strategies import messages
 
 TOPIC = "fuzzed"
+PATIENCE_S = 180.0
+"""Only a bound for a broker that does neither: 10,000 partitions may be asked for, of a busy machine."""
 PHASES = [Phase.generate]  # a broker remembers: what is shrunk would not be the same case
 _NAMES = st.sampled_from(
     f"{TOPIC} other __consumer_offsets . .. a/b é g range 1 -1 0 consumer retention.ms cleanup.policy compression.type "
@@ -68,7 +70,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     assert "Traceback" not in running.log
 
 
-def answer(port: int, data: bytes, seconds: float = 20.0) -> bytes | None:
+def answer(port: int, data: bytes, seconds: float = PATIENCE_S) -> bytes | None:
     """The frame that comes back, or None if the broker closes. Raises TimeoutError if it does neither."""
     with socket.create_connection(("127.0.0.1", port), seconds) as sock:
         got = b""
