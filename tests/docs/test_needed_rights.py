@@ -6,12 +6,30 @@ from pathlib import Path
 
 import pytest
 
-from support.needed_rights import CONNECT, CONNECTOR, CONNECTORS, SPARK, STREAMS, Need, table
+from support.needed_rights import (
+    CONNECT,
+    CONNECTOR,
+    CONNECTORS,
+    MIRROR_SOURCE,
+    MIRROR_TARGET,
+    SPARK,
+    STREAMS,
+    Need,
+    table,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "acls.md"
 
 
-ALL = {"Streams": STREAMS, "Connect": CONNECT, "connectors": CONNECTORS, "Spark": SPARK, "its own": CONNECTOR}
+ALL = {
+    "Streams": STREAMS,
+    "Connect": CONNECT,
+    "connectors": CONNECTORS,
+    "MirrorMaker's source": MIRROR_SOURCE,
+    "MirrorMaker's target": MIRROR_TARGET,
+    "Spark": SPARK,
+    "its own": CONNECTOR,
+}
 
 
 @pytest.mark.parametrize("needs", list(ALL.values()), ids=list(ALL))

@@ -10,6 +10,7 @@ import threading
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,14 +77,14 @@ def test_a_client_that_is_held_back_has_a_thousand_connections(tmp_path: Path, p
         began = asked = time.monotonic()
         while time.monotonic() < began + SECONDS:
             for key, _ in selector.select(0.1):
-                sock = key.fileobj  # type: ignore[assignment]
+                ready: Any = key.fileobj
                 # An answer is far shorter than what is received at once, and one is under way at most.
                 try:
-                    assert sock.recv(65536)
+                    assert ready.recv(65536)
                 except ssl.SSLWantReadError:  # tickets of TLS, which are no answer
                     continue
                 answered += 1
-                sock.sendall(request)
+                ready.sendall(request)
             if time.monotonic() > asked + 1:
                 assert other.ask(ApiVersionsRequest(), 0).api_keys
                 asked = time.monotonic()

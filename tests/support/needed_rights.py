@@ -11,9 +11,9 @@ Tests run each program with all of its rights but one, and see what it says; the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,6 +130,11 @@ class Rights:
         )
 
 
+def seen(need: Need) -> Need:
+    """What this one implies, to see its resource."""
+    return replace(need, operation="describe")
+
+
 def _acl(made: type[AclBinding | AclBindingFilter], need: Need, app: str) -> Any:
     from confluent_kafka.admin import AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
@@ -139,7 +144,7 @@ def _acl(made: type[AclBinding | AclBindingFilter], need: Need, app: str) -> Any
         ResourcePatternType.PREFIXED if need.prefixed else ResourcePatternType.LITERAL,
         f"User:{NAME}",
         "*",
-        AclOperation[need.operation.upper()],
+        AclOperation[need.operation.upper().replace("-", "_")],
         AclPermissionType.ALLOW,
     )
 
@@ -257,6 +262,74 @@ CONNECTORS = (
         without=_FAILED,
     ),
 )
+STANDALONE = tuple(each for each in CONNECTORS if each.resource != "transactional id")
+"""Of a standalone worker, which has no topics and no group of its own, and no sources that are exactly once."""
+_NO_SETTINGS = "it goes on; settings are not copied"
+_NO_GROUPS = "it goes on without the offsets of groups"
+_OWN, _NOTHING = "its own: prefixed, `mm2-`", "nothing is copied"
+
+
+def _own(operation: str, kind: str, without: str = _NOTHING) -> Need:
+    says = denied(operation.upper(), f"TOPIC:mm2-{kind}")
+    return Need(operation, "topic", _OWN, "mm2-", says, without, prefixed=True)
+
+
+def _copied(operation: str, without: str = _NOTHING) -> Need:
+    says = denied(operation.upper().replace("-", "_"), "TOPIC:orders")
+    return Need(operation, "topic", "what it copies", "orders", says, without)
+
+
+def _checkpoints(operation: str, without: str) -> Need:
+    topic = "old.checkpoints.internal"
+    says = denied(operation.upper(), f"TOPIC:{topic}")
+    return Need(operation, "topic", "`<source>.checkpoints.internal`", topic, says, without)
+
+
+MIRROR_SOURCE = (
+    _copied("read"),
+    _copied("describe-configs", _NO_SETTINGS),
+    _own("create", "offset-syncs.new.internal", _NO_GROUPS),
+    _own("read", "offset-syncs.new.internal", _NO_GROUPS),
+    # The one topic that it writes there: its producer may not even begin.
+    replace(
+        _own("write", "offset-syncs.new.internal", _NO_GROUPS),
+        says=denied("IDEMPOTENT_WRITE", "CLUSTER:kafka-cluster"),
+    ),
+    Need(
+        operation="describe",
+        resource="group",
+        on="those whose offsets are synced",
+        name="readers",
+        says="",
+        without="it goes on without the group, and says nothing",
+    ),
+)
+MIRROR_TARGET = (
+    Need(
+        operation="read",
+        resource="group",
+        on="`<source>-mm2`",
+        name="old-mm2",
+        says=denied("READ", "GROUP:old-mm2"),
+        without=_NOTHING,
+    ),
+    *(_own(operation, "(configs|offsets|status).old.internal") for operation in ("create", "read", "write")),
+    *(_copied(operation) for operation in ("create", "write")),
+    _copied("alter", "it goes on; partitions that are new are not copied"),
+    _copied("alter-configs", _NO_SETTINGS),
+    _copied("read", _NO_GROUPS),
+    _checkpoints("create", _NO_GROUPS),
+    _checkpoints("write", _NO_GROUPS),
+    _checkpoints("read", "it goes on; it translates offsets of groups anew after it was restarted"),
+    Need(
+        operation="read",
+        resource="group",
+        on="those whose offsets are synced",
+        name="readers",
+        says=denied("READ", "GROUP:readers"),
+        without="it goes on without the group",
+    ),
+)
 _FAILS = "the query fails"
 SPARK = (
     Need(
@@ -308,6 +381,20 @@ SPARK = (
         without="the query goes on; the log has a line, and lag is not seen",
     ),
 )
+_PIPELINES = {"in-{app}": "{app}", "out-{app}": "{app}-large", "{app}": "{app}-sinks", "lag-{app}": "{app}"}
+"""What a pipeline's source, target, transactional id and group are named, by what these are above."""
+
+
+def _of_pipeline(need: Need, names: Mapping[str, str] = _PIPELINES) -> Need:
+    says = re.sub("(in-|out-|lag-)?{app}", lambda found: names[found.group()], need.says)
+    return replace(need, name=names[need.name], says=says)
+
+
+PIPELINE = (
+    *map(_of_pipeline, SPARK),
+    *(_of_pipeline(one, {"out-{app}": "{app}-dead"}) for one in SPARK if one.name == "out-{app}"),
+)
+"""Of `leafcuttr spark run`: with dead letters, exactly once."""
 CONNECTOR = (
     Need(
         operation="read",
