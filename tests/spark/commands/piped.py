@@ -22,6 +22,7 @@ from leafcuttr_sdk.blocking_peers import open_peer
 from leafcuttr_spark.operating.status import RunStatus, read_status
 from support import librdkafka
 from support.broker_process import BrokerProcess, clean_environ, running_broker
+from support.spark_patience import TOO_SLOW, TRIES
 from support.waiting import free_port, until
 
 NEEDS_SPARK = [
@@ -35,9 +36,6 @@ NEEDS_SPARK = [
 """What a module of such tests is marked with."""
 PATIENCE_S = 1800.0
 """Where others want the processor too, Spark takes minutes to start."""
-TRIES = 6
-TOO_SLOW = "Python worker failed to connect back"
-"""What a run ends with where a worker of a source has not started within ten seconds, which no setting changes."""
 _NUMBERS = count()
 TEXT = """
 pipeline: NAME

@@ -21,6 +21,7 @@ from leafcuttr_spark.pipelines.model import (
     Trigger,
 )
 from support import librdkafka
+from support.spark_patience import patiently
 from support.waiting import until
 
 ORDERS = "id STRING, amount BIGINT, tags ARRAY<STRING>, card STRUCT<number: STRING, owner: STRING>"
@@ -64,12 +65,15 @@ def run(pipe: Pipeline, spark: Any) -> Any:
     """To the end of what is there."""
     from leafcuttr_spark.running.run import start
 
-    running = start(pipe, spark)
-    try:
-        assert running.wait(900), running.query.status
-    finally:
-        running.stop()
-    return running
+    def begin() -> Any:
+        running = start(pipe, spark)
+        try:
+            assert running.wait(900), running.query.status
+        finally:
+            running.stop()
+        return running
+
+    return patiently(begin)
 
 
 def fill(address: str, topic: str, values: Sequence[Any], **more: Any) -> None:

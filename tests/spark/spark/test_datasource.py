@@ -14,6 +14,7 @@ from confluent_kafka.admin import NewPartitions
 from leafcuttr_sdk.blocking_peers import open_peer
 from support import jars, librdkafka
 from support.broker_process import BrokerProcess
+from support.spark_patience import patiently
 from support.waiting import until
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -46,13 +47,16 @@ def ran(query_of: Any, folder: Path, sink: Any = None) -> Any:
     def keep(found: Any, batch: int) -> None:
         rows[batch] = found.collect()
 
-    query = (
-        query_of.writeStream.foreachBatch(sink or keep)
-        .option("checkpointLocation", str(folder))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    def run() -> None:
+        query = (
+            query_of.writeStream.foreachBatch(sink or keep)
+            .option("checkpointLocation", str(folder))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+    patiently(run)
     return rows
 
 

@@ -13,6 +13,7 @@ import pytest
 from leafcuttr_sdk.batches import partition_of
 from support import librdkafka
 from support.broker_process import BrokerProcess
+from support.spark_patience import patiently
 from support.waiting import until
 
 
@@ -39,13 +40,16 @@ def sink(live: BrokerProcess, topic: str, **given: str) -> Any:
 
 
 def run(frame: Any, to: Any, folder: Path) -> None:
-    query = (
-        frame.writeStream.foreachBatch(to)
-        .option("checkpointLocation", str(folder))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    def begin() -> None:
+        query = (
+            frame.writeStream.foreachBatch(to)
+            .option("checkpointLocation", str(folder))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+    patiently(begin)
 
 
 def stored(spark: Any, live: BrokerProcess, topic: str, level: str = "read_committed") -> list[int]:
