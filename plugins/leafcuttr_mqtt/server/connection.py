@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.serving import ByteStream
 
 _FAREWELL_S: Final = 1.0
+_LINGER_S: Final = 1.0
+_MOST_DISCARDED: Final = 1 << 20
 
 
 class Connection(Outgoing):
@@ -38,6 +40,7 @@ class Connection(Outgoing):
 
     __slots__ = (
         "_farewell",
+        "_lingers",
         "_scope",
         "_settled",
         "admission",
@@ -60,6 +63,7 @@ class Connection(Outgoing):
         self.heard = trio.current_time()
         self._farewell = b""
         """What the client has not taken of the last packet."""
+        self._lingers = False
         self._settled: trio.Event | None = None
         """The reading task waits for it: the read is over, or what waits for the client is sent."""
 
@@ -207,6 +211,7 @@ class Connection(Outgoing):
         # Nothing comes before CONNACK, which may wait for what is being stored: then nothing comes at all.
         if data is None and packet is not None and (is_greeted or type(packet) is ConnAck):
             data = encode(packet, self.version)
+        self._lingers = bool(data)
         if data and self.slow is not None:
             self.slow.add(data)
         elif data and not self._sealed:
@@ -233,9 +238,28 @@ class Connection(Outgoing):
                 with suppress(trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
                     await self.stream.send_all(self._farewell)
         self.lost()
-        if (
-            client is None or running.stopping
-        ):  # then the next start publishes its will, and its session goes on
+        if running.stopping:  # then the next start publishes its will, and its session goes on
             return
-        running.hub.disconnected(client, self)
-        running.turns.conclude()
+        if client is not None:
+            running.hub.disconnected(client, self)
+            running.turns.conclude()
+        if self._lingers:
+            await self._linger()
+
+    async def _linger(self) -> None:
+        """Let a client that is still sending come to read why its connection ends. What it sends to a socket that is
+        closed fails, and most clients then look no further."""
+        left = _MOST_DISCARDED
+        # A stream over TLS or WebSocket cannot end one direction alone.
+        with (
+            trio.move_on_after(_LINGER_S),
+            suppress(
+                trio.BrokenResourceError,
+                trio.ClosedResourceError,
+                trio.BusyResourceError,
+                NotImplementedError,
+            ),
+        ):
+            await self.stream.send_eof()
+            while left > 0 and (data := await self.stream.receive_some()):
+                left -= len(data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -338,6 +338,49 @@ async def test_a_slow_client_is_told_too_why_it_is_disconnected(mqtt: RunningMqt
     assert packet.reason == ReasonCode.MALFORMED_PACKET
     assert set(sizes) == {500_000}
     await slow.closed()
+
+
+@VERSIONS
+async def test_a_client_that_goes_on_sending_comes_to_read_why_it_is_disconnected(
+    mqtt: RunningMqtt, version: Version, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is something to read: before MQTT 5 only the refusal of its CONNECT."""
+    monkeypatch.setattr("leafcuttr_mqtt.server.connection._LINGER_S", 60.0)
+    other = await mqtt.connect("other")
+    client = await mqtt.connect("c", version)
+    await client.stream.send_all(b"\xff\xff")
+    if version is V5:
+        await client.expect(Disconnect)
+    await client.closed()
+    fails = pytest.raises(trio.BrokenResourceError) if version is V3 else nullcontext()
+    with fails:
+        for _ in range(5):
+            await client.send(PingReq())
+            await other.nothing()
+    assert mqtt.running.hub.connected == 1
+
+
+async def test_a_client_that_is_disconnected_cannot_go_on_for_ever(
+    mqtt: RunningMqtt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await mqtt.connect("c")
+    monkeypatch.setattr("leafcuttr_mqtt.server.connection._LINGER_S", 60.0)
+    await client.stream.send_all(b"\xff\xff")
+    with pytest.raises(trio.BrokenResourceError):  # so much is not discarded
+        for _ in range(1000):
+            await client.stream.send_all(bytes(1 << 16))
+    client = await mqtt.connect("d")
+    monkeypatch.setattr("leafcuttr_mqtt.server.connection._LINGER_S", 0.01)
+    await client.stream.send_all(b"\xff\xff")
+
+    async def is_closed() -> bool:
+        try:
+            await client.send(PingReq())
+        except trio.BrokenResourceError:
+            return True
+        return False
+
+    await eventually(is_closed, "the end of a connection")
 
 
 async def test_the_time_for_connect_is_for_all_of_it_however_slowly_it_comes(tmp_path: Path) -> None:
