@@ -85,10 +85,10 @@ class Pipe:
 
     def run(self) -> tuple[int, str]:
         """To the end of what is there; the exit status, and what it says to people."""
-        for _ in range(TRIES):
-            status, said = self._run()
-            if TOO_SLOW not in said:
-                break
+        status, said = self._run()
+        for _ in range(TRIES - 1):
+            if TOO_SLOW in said:
+                status, said = self._run()
         return status, said
 
     def _run(self) -> tuple[int, str]:
