@@ -22,7 +22,9 @@ from leafcuttr_sdk.types import TopicPartition
 _TIMES: Final = (1_700_000_001_000, 1_700_000_002_000, 1_700_000_003_000)
 _SESSION_MS: Final = 6000
 _HELD_S: Final = 1.5
-"""How long one that waits gets nothing."""
+"""How long one that waits gets nothing, once it is told so."""
+_TOLD_S: Final = 30.0
+"""Only a bound for a peer that does not tell."""
 
 
 class ClusterTrial:
@@ -185,8 +187,13 @@ class ClusterTrial:
         async with trio.open_nursery() as nursery:
             held = await nursery.start(first)
             told: list[str | None] = []
-            with trio.move_on_after(_HELD_S):
-                async with trial.second.claim(name, session_timeout_ms=_SESSION_MS, on_wait=told.append):
+
+            def waits(why: str | None) -> None:
+                told.append(why)
+                waiting.deadline = min(waiting.deadline, trio.current_time() + _HELD_S)
+
+            with trio.move_on_after(_TOLD_S) as waiting:
+                async with trial.second.claim(name, session_timeout_ms=_SESSION_MS, on_wait=waits):
                     trial.wrong("two have one name")
             trial.same("what one is told that waits", told[:1], [None])
             async with trial.second.claim(trial.name("other"), session_timeout_ms=_SESSION_MS) as other:
