@@ -33,7 +33,7 @@ from leafcuttr_spark.running.stateful.modes import mode_settings, output_mode
 from leafcuttr_spark.running.stateless.transforms import needs_record
 from leafcuttr_spark.running.writing import BatchReport, BatchWriter, close_sinks
 from leafcuttr_spark.spark.listener import GroupOffsets
-from leafcuttr_spark.spark.sink import TopicSink, is_local
+from leafcuttr_spark.spark.sink import NO_STAGES, TopicSink, is_local
 
 if TYPE_CHECKING:
     from collections import deque
@@ -190,6 +190,8 @@ def _check_session(pipeline: Pipeline, spark: "SparkSession") -> None:
                 f"sinks.{name}",
                 sink.line,
             )
+        if sink.target.delivery == "exactly-once":
+            raise PipelineRefusedError(NO_STAGES, f"sinks.{name}", sink.line)
 
 
 def transactional_id(pipeline: Pipeline) -> str:

@@ -56,6 +56,10 @@ def _nothing(this: MicroBatch, written: Mapping[TopicPartition, int]) -> None:
     pass
 
 
+NO_STAGES: Final = (
+    "Spark Connect does not say which query and stages a batch has, which a transaction needs to know: choose"
+    " delivery=at-least-once, or a session that is not remote"
+)
 _WRITTEN_DDL: Final = "topic string, partition int, records bigint"
 
 _UNKNOWN: Final = "unknown"
@@ -181,10 +185,7 @@ def _check_session(spark: "SparkSession") -> None:
 
 def _check_local(spark: "SparkSession") -> None:
     if not is_local(spark):
-        raise OptionError(
-            "Spark Connect does not say which query and stages a batch has, which a transaction needs to know: choose"
-            " delivery=at-least-once, or a session that is not remote"
-        )
+        raise OptionError(NO_STAGES)
 
 
 def is_local(spark: "SparkSession") -> bool:

@@ -2,120 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
-import shutil
 import signal
-import subprocess
-import sys
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from leafcuttr_sdk.blocking_peers import open_peer
 from leafcuttr_sdk.types import TopicPartition
 from leafcuttr_spark.operating.history import read_history
-from leafcuttr_spark.operating.status import RunState, RunStatus, read_status
+from leafcuttr_spark.operating.status import RunState, read_status
+from spark.commands.piped import NEEDS_SPARK, PATIENCE_S, TEXT, Pipe, reached, serving
 from support import librdkafka
-from support.broker_process import BrokerProcess, clean_environ, running_broker
+from support.broker_process import BrokerProcess
 from support.pages import run_page
-from support.waiting import free_port, until
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(
-        importlib.util.find_spec("pyspark") is None or shutil.which("java") is None,
-        reason="Spark is not here",
-    ),
-    pytest.mark.timeout(900),
-]
-
-PATIENCE_S = 600.0
-_NUMBERS = count()
-TEXT = """
-pipeline: NAME
-cluster: {bootstrap.servers: "ADDRESS"}
-session: {master: "local[2]", config: {spark.driver.memory: 512m, spark.sql.shuffle.partitions: 2}}
-checkpoint: ./checkpoint
-limits: {records-per-batch: 40}
-sources:
-  orders: {topic: NAME, key: text, value: {format: json, columns: {id: string, amount: int}}}
-steps:
-  - name: large
-    from: orders
-    filter: amount >= 10
-sinks:
-  large: {from: large, topic: NAME-large}
-dead-letters: {topic: NAME-dead}
-"""
-
-
-class Pipe:
-    """A pipeline's file, its topics, and the command."""
-
-    def __init__(self, address: str, folder: Path, text: str = TEXT) -> None:
-        self.address = address
-        self.name = f"orders-{next(_NUMBERS)}"
-        self.file = folder / f"{self.name}.yaml"
-        self.file.write_text(text.replace("NAME", self.name).replace("ADDRESS", address))
-        self.checkpoint = folder / "checkpoint"
-        for suffix, partitions in {"": 2, "-large": 2, "-dead": 1}.items():
-            librdkafka.create(address, f"{self.name}{suffix}", partitions)
-
-    def send(self, amounts: range, partition: int = 0) -> None:
-        values = [json.dumps({"id": str(number), "amount": number}).encode() for number in amounts]
-        librdkafka.send(self.address, self.name, values, timestamp=1_700_000_000_000, partition=partition)
-
-    def send_bad(self) -> None:
-        librdkafka.send(self.address, self.name, [b"no JSON"], timestamp=1_700_000_000_000)
-
-    def amounts(self) -> list[int]:
-        """What the committed records of the target say."""
-        from leafcuttr_spark.operating.letters import read_letters
-
-        with open_peer({"bootstrap.servers": self.address}) as peer:
-            found = read_letters(peer, f"{self.name}-large")
-            return sorted(json.loads(one.value or b"null")["amount"] for one in found)
-
-    @contextmanager
-    def running(self, *words: str) -> Iterator[subprocess.Popen[str]]:
-        command = [sys.executable, "-m", "leafcuttr", "spark", "run", str(self.file), *words]
-        process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=clean_environ(),
-            start_new_session=True,
-        )
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-
-    def ran(self, *words: str) -> tuple[int, list[str], list[str]]:
-        """The exit status, and the lines of both outputs."""
-        done = subprocess.run(
-            [sys.executable, "-m", "leafcuttr", "spark", *words],
-            capture_output=True, text=True, env=clean_environ(), timeout=PATIENCE_S,
-        )  # fmt: skip
-        return done.returncode, done.stdout.splitlines(), done.stderr.splitlines()
-
-
-def reached(path: Path, look: Any, what: str) -> RunStatus:
-    def found() -> RunStatus | None:
-        status = read_status(path)
-        return status if status is not None and look(status) else None
-
-    return until(found, what, seconds=PATIENCE_S, pause=0.1)
+pytestmark = NEEDS_SPARK
 
 
 def test_it_runs_until_it_is_told_to_stop(live: BrokerProcess, tmp_path: Path) -> None:
@@ -177,39 +79,21 @@ def test_it_begins_anew_at_an_earlier_place(live: BrokerProcess, tmp_path: Path)
 
 def test_a_broker_runs_it(tmp_path: Path) -> None:
     """With the real program: it reads and writes topics of the broker whose child it is."""
-    folder = tmp_path / "pipelines"
-    folder.mkdir()
-    address = f"127.0.0.1:{free_port()}"
-    settings = {
-        "listeners": f"PLAINTEXT://{address}",
-        "lc.spark.pipelines": str(folder),
-        "lc.spark.scan.interval.ms": "200",
-        # The records are of 2023.
-        "log.retention.ms": "-1",
-    }
-    with running_broker(tmp_path / "broker", settings) as broker:
-        admin = f"http://{broker.about['metrics']}"
-        pipe = Pipe(address, tmp_path)
+    with serving(tmp_path) as served:
+        pipe = Pipe(served.address, tmp_path)
         pipe.send(range(10, 50))
-        pipe.file.rename(folder / pipe.file.name)
-
-        def rows() -> Any:
-            with urllib.request.urlopen(f"{admin}/plugins/spark/pipelines", timeout=30) as answer:
-                found = json.load(answer)
-            assert not found or not found[0]["trouble"], broker.log[-3000:]
-            return found if found and found[0]["rows"] == 40 else None
-
-        (row,) = until(rows, "all rows", seconds=PATIENCE_S, pause=0.2)
-        assert (row["pipeline"], row["state"], row["restarts"]) == (pipe.name, "running", 0)
+        served.take(pipe)
+        row = served.row(lambda row: row["rows"] == 40, "all rows")
+        assert (row["pipeline"], row["state"], row["trouble"]) == (pipe.name, "running", "")
         assert row["memory_bytes"] > 100 << 20
-        assert "libjvm" not in Path(f"/proc/{broker.process.pid}/maps").read_text()
+        assert "libjvm" not in Path(f"/proc/{served.broker.process.pid}/maps").read_text()
         assert pipe.amounts() == list(range(10, 50))
     # The clean stop of the broker has let it finish.
-    last = read_status(folder / "checkpoint" / "leafcuttr" / "status.json")
+    last = read_status(served.folder / "checkpoint" / "leafcuttr" / "status.json")
     assert last is not None and last.state is RunState.STOPPED
 
 
-@pytest.mark.timeout(2400)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("page", ["how-to/spark-pipelines.md", "tutorial/spark.md"])
 def test_a_page_runs(page: str, tmp_path: Path) -> None:
     assert run_page(page, tmp_path) >= 8

@@ -11,7 +11,12 @@ from typing import Any
 
 import pytest
 
-from leafcuttr_spark.pipelines.errors import DeadLetterLimitError, PipelineError, PipelineFaultsError
+from leafcuttr_spark.pipelines.errors import (
+    DeadLetterLimitError,
+    PipelineError,
+    PipelineFaultsError,
+    PipelineRefusedError,
+)
 from leafcuttr_spark.pipelines.model import (
     DeadLetters,
     Decoding,
@@ -271,9 +276,10 @@ def test_what_needs_to_know_the_query_is_refused_with_spark_connect(tmp_path: Pa
     pytest.importorskip("pyspark")
     from leafcuttr_spark.running.run import start
 
-    for target in (FileTarget("files"), PythonTarget("own_sinks:Folder")):
-        pipe = pipeline("127.0.0.1:1", tmp_path, {"orders": source("in")}, [], {"a": Sink("orders", target)})
-        with pytest.raises(PipelineError, match=r"^sinks\.a: Spark Connect does not say which query"):
+    others = [Sink("orders", target) for target in (FileTarget("files"), PythonTarget("own_sinks:Folder"))]
+    for one in (sink("orders", "out"), *others):
+        pipe = pipeline("127.0.0.1:1", tmp_path, {"orders": source("in")}, [], {"a": one})
+        with pytest.raises(PipelineRefusedError, match=r"^sinks\.a: Spark Connect does not say which query"):
             start(pipe, SimpleNamespace())  # type: ignore[arg-type]
 
 
