@@ -8,7 +8,7 @@ the topic.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -16,7 +16,7 @@ import trio
 from leafcuttr_registry.checks import comparing
 from leafcuttr_registry.checks.comparing import Asked, Earlier
 from leafcuttr_registry.checks.reading import Checks
-from leafcuttr_registry.checks.turns import DEADLINE_S, Limit, of_request
+from leafcuttr_registry.checks.turns import of_request
 from leafcuttr_registry.checks.work import Source
 from leafcuttr_registry.inline_tags import TaggedPlace, Tags
 from leafcuttr_registry.storage import topics
@@ -445,7 +445,7 @@ class Registry:
             versions = [each for each in versions if _property(each.content, group) == value]
         if config.level != "NONE":
             # Of a request, reading and comparing have the time of one together: an answer comes within two seconds.
-            limit = of_request() or Limit(DEADLINE_S)
+            limit = of_request()
             new, earlier = self._compared(subject, content, source, versions)
             told += await comparing.messages(self.checks, new, earlier, asked, limit)
         return [*told, comparing.asked_in_words(asked)] if told else []
@@ -507,9 +507,8 @@ class Registry:
         """One registration of a subject at a time: two that come at once get one id. Raises Refusal 503."""
         users = self._subjects.setdefault(subject, _Users())
         users.count += 1
-        limit = of_request()
         try:
-            with limit.waiting() if limit is not None else nullcontext():
+            with of_request().waiting():
                 await users.lock.acquire()
             try:
                 yield

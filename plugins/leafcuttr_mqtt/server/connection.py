@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _FAREWELL_S: Final = 1.0
 _LINGER_S: Final = 1.0
 _MOST_DISCARDED: Final = 1 << 20
+"""Bytes of a client that has been told that its connection ends."""
+_GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError)
 
 
 class Connection(Outgoing):
@@ -64,6 +66,7 @@ class Connection(Outgoing):
         self._farewell = b""
         """What the client has not taken of the last packet."""
         self._lingers = False
+        """Whether the client has a last packet to read."""
         self._settled: trio.Event | None = None
         """The reading task waits for it: the read is over, or what waits for the client is sent."""
 
@@ -235,7 +238,7 @@ class Connection(Outgoing):
                     self._settled = trio.Event()
                 await self._settled.wait()
             if self._farewell:
-                with suppress(trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
+                with suppress(*_GONE):
                     await self.stream.send_all(self._farewell)
         self.lost()
         if running.stopping:  # then the next start publishes its will, and its session goes on
@@ -251,15 +254,7 @@ class Connection(Outgoing):
         closed fails, and most clients then look no further."""
         left = _MOST_DISCARDED
         # A stream over TLS or WebSocket cannot end one direction alone.
-        with (
-            trio.move_on_after(_LINGER_S),
-            suppress(
-                trio.BrokenResourceError,
-                trio.ClosedResourceError,
-                trio.BusyResourceError,
-                NotImplementedError,
-            ),
-        ):
+        with trio.move_on_after(_LINGER_S), suppress(*_GONE, NotImplementedError):
             await self.stream.send_eof()
             while left > 0 and (data := await self.stream.receive_some()):
                 left -= len(data)

@@ -12,7 +12,6 @@ import trio
 from leafcuttr_registry.checks import work
 from leafcuttr_registry.checks.known import KnownCompatible
 from leafcuttr_registry.checks.turns import (
-    DEADLINE_S,
     PATIENCE,
     SHORT_PATIENCE,
     SOON_S,
@@ -139,7 +138,7 @@ class Checks:
         limit: Limit | None = None,
     ) -> T:
         type, began = format.name, perf_counter()
-        limit = limit or of_request() or Limit(DEADLINE_S)
+        limit = limit or of_request()
         try:
             return await self._in_turn(limit, function, format, source, *more)
         except SchemaError as error:

@@ -71,9 +71,9 @@ def begin() -> Limit:
     return limit
 
 
-def of_request() -> Limit | None:
-    """None for what no request has asked for."""
-    return _limit.get(None)
+def of_request() -> Limit:
+    """For what no request has asked for, the time of one that begins now."""
+    return _limit.get(None) or Limit(DEADLINE_S)
 
 
 class Turns:

@@ -40,10 +40,16 @@ from leafcuttr_spark.pipelines.errors import (
     PipelineRefusedError,
 )
 from leafcuttr_spark.pipelines.model import Pipeline, TopicOrigin, Trigger
+from leafcuttr_spark.running.waiting import (
+    RegistryWatch,
+    Watch,
+    executor_watch,
+    first_trouble,
+    registry_trouble,
+)
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.types import TopicPartition
-    from leafcuttr_spark.running.waiting import Watch
 
 LOGGER: Final = logging.getLogger("leafcuttr.spark")
 
@@ -256,7 +262,6 @@ def _say_which_are_away(pipeline: Pipeline, monitor: RunMonitor) -> None:
 def _run(pipeline: Pipeline, monitor: RunMonitor, shown: Shown, stop: StopRequest) -> None:
     from leafcuttr_spark.running.run import start
     from leafcuttr_spark.running.session import session_of
-    from leafcuttr_spark.running.waiting import executor_watch
     from leafcuttr_spark.spark.progress import ProgressListener
 
     with ExitStack() as stack:
@@ -295,9 +300,7 @@ def quieten_java() -> None:
         os.environ["SPARK_SUBMIT_OPTS"] = f"-Dlog4j2.configurationFile={file}"
 
 
-def _registry_watch(pipeline: Pipeline, running: Any, monitor: RunMonitor) -> "Iterator[Watch]":
-    from leafcuttr_spark.running.waiting import RegistryWatch, registry_trouble
-
+def _registry_watch(pipeline: Pipeline, running: Any, monitor: RunMonitor) -> Iterator[Watch]:
     if (properties := pipeline.registry) is not None:
         yield RegistryWatch(
             lambda: pipeline.secrets.hide(registry_trouble(properties)),
@@ -306,12 +309,10 @@ def _registry_watch(pipeline: Pipeline, running: Any, monitor: RunMonitor) -> "I
 
 
 def _watch(
-    running: Any, monitor: RunMonitor, shown: Shown, stop: StopRequest, watches: "tuple[Watch, ...]"
+    running: Any, monitor: RunMonitor, shown: Shown, stop: StopRequest, watches: tuple[Watch, ...]
 ) -> None:
     """Until the query has ended, or was stopped between two batches. A batch that waits for what does not come is none
     that a stop waits for."""
-    from leafcuttr_spark.running.waiting import first_trouble
-
     asked_at: int | None = None
     while not running.wait(_STOPPING_TURN_S if stop.is_made else _TURN_S):
         shown.batches(monitor.tick(running.dead_letters), monitor.status)
