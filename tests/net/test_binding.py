@@ -86,6 +86,34 @@ async def test_buffer_sizes_and_backlog_reach_the_kernel(serve: Serve) -> None:
             assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 60_000
 
 
+@pytest.mark.parametrize(("source", "is_sized"), [("127.0.0.1", True), ("127.0.0.2", False)])
+def test_the_receive_buffer_of_a_connection_from_this_machine(source: str, is_sized: bool) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.create_connection(listening.getsockname(), source_address=(source, 0)) as client,
+    ):
+        accepted, _ = listening.accept()
+        with accepted:
+            before = accepted.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+            binding.size_for_local_tls(accepted, 20_000)
+            after = accepted.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+            assert after == (40_000 if is_sized else before)
+        client.close()
+
+
+def test_the_receive_buffer_of_a_connection_that_has_gone() -> None:
+    with socket.socket() as never_connected:
+        binding.size_for_local_tls(never_connected, 20_000)
+
+
+@pytest.mark.parametrize(("given", "size"), [({}, 102_400), ({"socket.receive.buffer.bytes": "30000"}, 0)])
+async def test_the_receive_buffer_for_tls_is_that_of_kafka_unless_one_is_set(
+    serve: Serve, given: dict[str, str], size: int
+) -> None:
+    broker = await serve(given)
+    assert binding.receive_buffer_for_local_tls(broker.settings) == size
+
+
 @pytest.mark.parametrize(("setting", "said"), [("listeners", "listeners"), ("mqtt.port", "mqtt.host")])
 def test_a_host_that_is_unknown_names_its_setting(setting: str, said: str) -> None:
     listener = Listener("L", "no.such.host.invalid", 0, "", 0, "PLAINTEXT")

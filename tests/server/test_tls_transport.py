@@ -15,6 +15,7 @@ import trio
 
 from leafcuttr.net.tls import server_context
 from leafcuttr.net.tls_files import TlsFiles
+from leafcuttr.server import tls_transport
 from leafcuttr.server.tls_transport import TlsTransport
 from support.tls_peer import Certificates
 from support.tls_records import RecordClient
@@ -249,18 +250,41 @@ async def with_records(contexts: Contexts) -> AsyncIterator[tuple[TlsTransport, 
         theirs.close()
 
 
+@pytest.mark.parametrize("room", [100_000, 1_000_000])
 @pytest.mark.parametrize("count", [1, 127, 128, 129, 500])
-async def test_many_small_records_at_once(contexts: Contexts, count: int) -> None:
+async def test_many_small_records_at_once(contexts: Contexts, count: int, room: int) -> None:
     """OpenSSL gets a few at a time, and what is left is told."""
     async with with_records(contexts) as (transport, peer, theirs):
         theirs.sendall(b"".join(peer.record(b"%3d" % number) for number in range(count)))
-        buffer, found, calls = bytearray(100_000), b"", 0
+        buffer, found, calls = bytearray(room), b"", 0
         while len(found) < 3 * count:
             found += buffer[: transport.receive_into(memoryview(buffer))]
             calls += 1
             assert bool(transport.buffered) is (len(found) < 3 * count)
         assert found == b"".join(b"%3d" % number for number in range(count))
         assert calls == -(-count // 128)
+
+
+async def test_a_large_request_is_received_in_few_calls(
+    contexts: Contexts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One call receives again as long as there is something and room for it, up to a number of times."""
+    # So small that all of it lies in the buffer of a socket.
+    monkeypatch.setattr(tls_transport, "_RECEIVE", 20_000)
+    monkeypatch.setattr(tls_transport, "_RECEIVES", 3)
+    async with with_records(contexts) as (transport, peer, theirs):
+        data = random.Random(1).randbytes(96_000)
+        theirs.sendall(b"".join(peer.record(data[at : at + 4000]) for at in range(0, len(data), 4000)))
+        theirs.close()  # without close_notify, and with something that it has not read
+        found, counts = b"", []
+        for room in (25_000, 1_000_000, 1_000_000):
+            buffer = bytearray(room)
+            counts.append(transport.receive_into(memoryview(buffer)))
+            found += buffer[: counts[-1]]
+        assert found == data
+        assert counts == [16_000, 60_000, 20_000]
+        with contextlib.suppress(ConnectionResetError):
+            assert transport.receive_into(memoryview(buffer)) == 0
 
 
 async def test_records_that_come_byte_by_byte(contexts: Contexts) -> None:

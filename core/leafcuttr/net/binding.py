@@ -34,7 +34,8 @@ def listen_backlog(settings: Settings) -> int:
 def requested_buffer_sizes(settings: Settings) -> BufferSizes:
     """`socket.receive.buffer.bytes` and `socket.send.buffer.bytes`, where they are set.
 
-    Kafka's default of 100 KiB would switch the kernel's own sizing off and cost much throughput.
+    Kafka's default of 100 KiB would switch the kernel's own sizing off and cost much throughput. See
+    `size_for_local_tls` for the exception.
     """
     options = (
         ("socket.receive.buffer.bytes", socket.SO_RCVBUF),
@@ -45,6 +46,27 @@ def requested_buffer_sizes(settings: Settings) -> BufferSizes:
         for name, option in options
         if settings.source(name) is not Source.DEFAULT_CONFIG and settings.int(name) > 0
     ]
+
+
+def receive_buffer_for_local_tls(settings: Settings) -> int:
+    """Bytes for `size_for_local_tls`: the default of `socket.receive.buffer.bytes`, or 0 where that is set."""
+    name = "socket.receive.buffer.bytes"
+    return settings.int(name) if settings.source(name) is Source.DEFAULT_CONFIG else 0
+
+
+def size_for_local_tls(connection: socket.socket, size: int) -> None:
+    """Give a connection from this machine a receive buffer of this size; one from elsewhere keeps the kernel's.
+
+    Clients write records of TLS of a few KiB. While the receive window is open, each of them goes over the loopback
+    device as a segment of its own; a window that is full makes the kernel join them, which costs both sides a fifth
+    less. Between machines the network card does that, and a window as small as this would be too small for a distant
+    peer.
+    """
+    try:
+        if connection.getpeername()[0] == connection.getsockname()[0]:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+    except OSError:  # it has gone already, which its handshake finds
+        return
 
 
 def bind(

@@ -330,7 +330,14 @@ class OpenListeners:
         from leafcuttr.server.tls_transport import TlsTransport
 
         context = bound.certificates.context
-        return lambda sock: TlsTransport(sock, context.newest)
+        receive_buffer = binding.receive_buffer_for_local_tls(self._broker.settings)
+
+        def over_tls(sock: socket.socket) -> TlsTransport:
+            if receive_buffer:
+                binding.size_for_local_tls(sock, receive_buffer)
+            return TlsTransport(sock, context.newest)
+
+        return over_tls
 
     async def _close(self, opened: _Open) -> None:
         self._read_again.discard(opened)

@@ -28,6 +28,9 @@ _LEAST: Final = 17 << 10
 _RECEIVE: Final = 128 << 10
 """What is received at once for a connection that takes so much: each time that OpenSSL has too little it costs as much
 as a record."""
+_RECEIVES: Final = 8
+"""In one call of `receive_into`, as long as each finds something: a round of the reactor costs as much as ten records
+of 2 KiB."""
 _HEADER: Final = 5
 _RECORDS: Final = 128
 """That OpenSSL gets at once: some milliseconds, if all of them change keys. A receive has as many of 1000 bytes."""
@@ -123,13 +126,16 @@ class TlsTransport:
         return len(self._kept) >= _HEADER
 
     def receive_into(self, buffer: memoryview, /) -> int:
-        read, size, total = self._tls.read, len(buffer), 0
+        read, size, total, receives = self._tls.read, len(buffer), 0, 1
         while total < size:
             try:
                 # One record of TLS at most.
                 count = read(size - total, buffer[total:])
             except ssl.SSLWantReadError:
                 if total:
+                    if receives < _RECEIVES and size - total >= _RECEIVE and self._receives_more():
+                        receives += 1
+                        continue
                     break
                 self._answer_peer()
                 if self._without_data > _WITHOUT_DATA:
@@ -150,6 +156,14 @@ class TlsTransport:
         if total:
             self._without_data = 0
         return total
+
+    def _receives_more(self) -> bool:
+        """Whether more has arrived while the last was decrypted. An error comes again, or is the end of the stream
+        then. Not of more records than OpenSSL gets at once."""
+        try:
+            return not self._has_more and self._receive(_RECEIVE) > 0
+        except OSError:
+            return False
 
     def _receive(self, wanted: int) -> int:
         """Take about so much of what has arrived to OpenSSL; how many bytes, 0 at the end of the stream. Raises
