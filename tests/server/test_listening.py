@@ -33,7 +33,11 @@ async def test_a_connection_over_tls_from_this_machine(serve: Serve, tmp_path: P
     """It has a small receive buffer, as in Kafka."""
     pair = Certificates(tmp_path).issue("127.0.0.1")
     broker = await serve(
-        {"listeners": "SSL://127.0.0.1:0", "ssl.keystore.type": "PEM", "ssl.keystore.location": str(pair.file)}
+        {
+            "listeners": "SSL://127.0.0.1:0",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(pair.file),
+        }
     )
     listening = broker.tls
     assert isinstance(listening, OpenListeners)
