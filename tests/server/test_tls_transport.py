@@ -6,6 +6,7 @@ import contextlib
 import random
 import socket
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -227,6 +228,53 @@ async def test_a_peer_that_goes_in_its_handshake(contexts: Contexts) -> None:
     with pytest.raises(ConnectionResetError):
         await transport.handshake(trio.CapacityLimiter(1))
     transport.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("1.3", ["worker", "loop"]),
+        ("1.2", ["worker", "worker"]),
+        ("another group", ["worker", "worker", "loop"]),
+        ("a certificate", ["worker", "worker"]),
+    ],
+)
+async def test_what_may_use_a_key_does_not_hold_the_loop(
+    contexts: Contexts, tmp_path: Path, kind: str, expected: list[str]
+) -> None:
+    """All but the client's Finished in TLS 1.3: a first hello, a second one after a HelloRetryRequest (RFC 8446,
+    4.1.4), the client's key of TLS 1.2, its certificate."""
+    server = server_context(TlsFiles("", Certificates(tmp_path).issue("127.0.0.1").file))
+    assert server is not None
+    client = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+    if kind == "1.2":
+        client.maximum_version = ssl.TLSVersion.TLSv1_2
+    elif kind == "another group":
+        server.set_ecdh_curve("secp384r1")  # not the one that clients begin with
+    elif kind == "a certificate":
+        server.verify_mode = ssl.CERT_OPTIONAL
+    here, theirs = socket.socketpair()
+    here.setblocking(False)
+    transport, where = TlsTransport(here, server), []
+    loop, step = threading.get_ident(), transport._step
+
+    def seen_step() -> bool:
+        where.append("loop" if threading.get_ident() == loop else "worker")
+        return step()
+
+    transport._step = seen_step  # type: ignore[method-assign]
+
+    def shake_hands() -> None:
+        with client.wrap_socket(theirs, server_hostname="127.0.0.1") as tls:
+            tls.sendall(b"served")
+            tls.recv(1)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.to_thread.run_sync, shake_hands)
+        await transport.handshake(trio.CapacityLimiter(1))
+        assert await received(transport, 6, 100) == b"served"
+        transport.close()
+    assert where == expected
 
 
 @asynccontextmanager

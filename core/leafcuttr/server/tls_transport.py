@@ -32,6 +32,8 @@ _RECEIVES: Final = 8
 """In one call of `receive_into`, as long as each finds something: a round of the reactor costs as much as ten records
 of 2 KiB."""
 _HEADER: Final = 5
+_APPLICATION_DATA: Final = 23
+"""The type of encrypted records (RFC 8446, 5.2)."""
 _RECORDS: Final = 128
 """That OpenSSL gets at once: some milliseconds, if all of them change keys. A receive has as many of 1000 bytes."""
 _WITHOUT_DATA: Final = 64
@@ -41,6 +43,17 @@ _UNREAD: Final = 16 << 10
 _scratch: Final = bytearray(_RECEIVE)
 """Encrypted bytes between a socket and OpenSSL, which copies them: one buffer for all connections of a process."""
 _view: Final = memoryview(_scratch)
+
+
+def _is_encrypted(flight: bytes) -> bool:
+    """Whether one of these records of a handshake is: the keys of TLS 1.3 are agreed upon, and the server has signed
+    (RFC 8446, 2). Neither a HelloRetryRequest nor an answer of TLS 1.2 has such a record."""
+    at = 0
+    while at < len(flight):
+        if flight[at] == _APPLICATION_DATA:
+            return True
+        at += _HEADER + int.from_bytes(flight[at + 3 : at + _HEADER], "big")
+    return False
 
 
 class TlsTransport:
@@ -64,6 +77,7 @@ class TlsTransport:
 
     async def handshake(self, limiter: trio.CapacityLimiter) -> None:
         """Raises OSError: ssl.SSLError for what is wrong with it, ConnectionError if the peer has gone."""
+        uses_key = True
         while True:
             # The client speaks first.
             if not self._has_more:
@@ -73,14 +87,17 @@ class TlsTransport:
                     raise ConnectionResetError("the peer has gone")
             except BlockingIOError:
                 continue
-            is_over = await trio.to_thread.run_sync(self._step, limiter=limiter)
-            await self._send_all()
+            is_over = await trio.to_thread.run_sync(self._step, limiter=limiter) if uses_key else self._step()
+            flight = await self._send_all()
             if is_over:
                 break
+            # What is left of TLS 1.3 then is the client's Finished, if it is not asked for a certificate: it takes less
+            # time than the way to a thread.
+            uses_key = self._tls.context.verify_mode is not ssl.CERT_NONE or not _is_encrypted(flight)
         self._without_data = 0
 
     def _step(self) -> bool:
-        """Whether the handshake is over. In a worker thread: the key of a server is what takes the time."""
+        """Whether the handshake is over. In a worker thread as long as it may use a key, which takes the time."""
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -95,13 +112,16 @@ class TlsTransport:
         except OSError:
             return
 
-    async def _send_all(self) -> None:
-        self._left = memoryview(self._out.read())
+    async def _send_all(self) -> bytes:
+        """What OpenSSL has to say; returns it."""
+        said = self._out.read()
+        self._left = memoryview(said)
         while self._left:
             try:
                 self._push()
             except BlockingIOError:
                 await trio.lowlevel.wait_writable(self._socket)
+        return said
 
     @property
     def peer_certificate(self) -> bytes | None:
