@@ -219,7 +219,10 @@ async def test_one_request_is_answered_whatever_others_of_the_round_have_taken(
             for number in range(3):
                 await peer.answer_to(request, VERSIONS, number)
             await quiet()
-            assert events == [Event.HAND_OVER, Event.WAIT, Event.RESUME, Event.CAUGHT_UP]
+            # The task lets others have their turn once or more, as the clock has it.
+            waits = len(events) // 2 - 1
+            assert events == [Event.HAND_OVER, *(Event.WAIT, Event.RESUME) * waits, Event.CAUGHT_UP]
+            assert waits
 
 
 async def test_the_rest_of_an_answer_to_a_repeated_request_leaves_by_itself(serve: Serve) -> None:

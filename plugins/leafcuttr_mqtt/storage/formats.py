@@ -1,4 +1,5 @@
-"""The records of the internal topics as bytes. No I/O.
+"""The records of the internal topics as bytes. No I/O. One module, because they are one format: what one version of it
+writes the next one reads.
 
 `__mqtt_sessions`: the key is the client identifier; the value is JSON, an object with `version`. Null: there is none.
 Of a session with many subscriptions these are in buckets: the key is the client identifier, U+0000, which is in none

@@ -27,6 +27,7 @@ def test_users_come_and_go(run: Run, topic: str) -> None:
     again = run("users", "create", topic, stdin=b"other\n")
     assert again.status == 1
     assert f"there is a user {topic} already" in again.err
+    assert f"users password {topic} changes the password, and with --mechanism adds one" in again.err
     changed = run(
         "users", "password", topic, "--mechanism", "scram-sha-256", "--iterations", 4096, stdin=b"new"
     )
@@ -38,6 +39,9 @@ def test_users_come_and_go(run: Run, topic: str) -> None:
     assert run("users", "delete", topic, "--mechanism", "SCRAM-SHA-512").err.endswith(
         f"{topic} has nothing for SCRAM-SHA-512\n"
     )
+    run("users", "password", topic, "--mechanism", "SCRAM-SHA-512", stdin=b"new")
+    (about,) = [each for each in run("users", "list", "--json").json if each["user"] == topic]
+    assert about["mechanisms"] == {"SCRAM-SHA-256": 4096, "SCRAM-SHA-512": 8192}
     assert run("users", "delete", topic).out == f"deleted {topic}\n"
     assert topic not in names(run)
 

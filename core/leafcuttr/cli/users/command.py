@@ -65,7 +65,10 @@ def create(
       leafcuttr users create admin --data leafcuttr-data --password-file admin.secret
     """
     if name in store.users():
-        raise Failure(f"there is a user {name} already; leafcuttr users password {name} changes the password")
+        raise Failure(
+            f"there is a user {name} already; leafcuttr users password {name} changes the password, and with"
+            " --mechanism adds one"
+        )
     _set(store, name, mechanisms, iterations, password_file)
     click.echo(f"created {name}")
 
@@ -79,7 +82,8 @@ def password(
 ) -> None:
     """Change the password of a user. Connections with the old one end.
 
-    Without --mechanism it is changed for the mechanisms that the user has.
+    Without --mechanism it is changed for the mechanisms that the user has; with it for that one, which the user may not
+    have had.
 
     \b
     Examples:
