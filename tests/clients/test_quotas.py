@@ -128,11 +128,12 @@ async def test_aiokafka(bootstrap: str, fresh: Fresh) -> None:
 @pytest.mark.client("Kafka's Java tools", version="4.3.1")
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 @pytest.mark.long
-def test_kafka_configs(bootstrap: str, fresh: Fresh) -> None:
+@pytest.mark.parametrize("version", ["4.3.1", "3.9.1"])
+def test_kafka_configs(bootstrap: str, fresh: Fresh, version: str) -> None:
     user, client = fresh("user"), fresh("client")
 
     def configs(*words: str) -> str:
-        return java_tool("4.3.1", bootstrap, "kafka.admin.ConfigCommand", *words)
+        return java_tool(version, bootstrap, "kafka.admin.ConfigCommand", *words)
 
     of_user = ("--entity-type", "users", "--entity-name", user)
     both = (*of_user, "--entity-type", "clients", "--entity-name", client)

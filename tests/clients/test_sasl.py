@@ -52,8 +52,9 @@ def test_kcat(secured: SecuredBroker, fresh: Fresh, mechanism: str) -> None:
 @pytest.mark.client("Kafka's Java tools", version="4.3.1")
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 @pytest.mark.long
+@pytest.mark.parametrize("version", ["4.3.1", "3.9.1"])
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_java(secured: SecuredBroker, fresh: Fresh, tmp_path: Path, mechanism: str) -> None:
+def test_java(secured: SecuredBroker, fresh: Fresh, tmp_path: Path, mechanism: str, version: str) -> None:
     """`kafka-configs` creates and deletes a user too."""
     config = tmp_path / "client.properties"
     module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
@@ -64,12 +65,12 @@ def test_java(secured: SecuredBroker, fresh: Fresh, tmp_path: Path, mechanism: s
         f"sasl.jaas.config=org.apache.kafka.common.security.{module} required "
         f'username="{NAME}" password="{PASSWORD}";\n'
     )
-    secured_clients.java_console("4.3.1", secured.addresses["SASL_SSL"], config, fresh)
+    secured_clients.java_console(version, secured.addresses["SASL_SSL"], config, fresh)
     user = ("--entity-type", "users", "--entity-name", fresh("user"), "--command-config", str(config))
     for what in (
         ("--alter", "--add-config", "SCRAM-SHA-256=[iterations=5000,password=p]"),
         ("--alter", "--delete-config", "SCRAM-SHA-256"),
     ):
         secured_clients.java_tool(
-            "4.3.1", secured.addresses["SASL_SSL"], "kafka.admin.ConfigCommand", *user, *what
+            version, secured.addresses["SASL_SSL"], "kafka.admin.ConfigCommand", *user, *what
         )

@@ -40,6 +40,28 @@ def test_a_file() -> None:
     assert [each.users for each in found["KafkaServer"]] == [{}, {"b": "2"}]
 
 
+def test_the_file_of_the_old_manual() -> None:
+    """With the section for ZooKeeper, which nobody takes."""
+    entry = """
+        com.sun.security.auth.module.Krb5LoginModule required
+        useKeyTab=true
+        storeKey=true
+        keyTab="/etc/security/keytabs/%s.keytab"
+        principal="kafka/kafka1.hostname.com@EXAMPLE.COM";
+    """
+    sections = {"KafkaServer": "kafka_server", "Client": "kafka_client"}
+    server, client = (f"{name} {{{entry % file}}};\n" for name, file in sections.items())
+    found = parse_file(f"{server}\n// Zookeeper client authentication\n{client}")
+    assert list(found) == ["KafkaServer", "Client"]
+    (own,) = found["KafkaServer"]
+    assert own.options == {
+        "useKeyTab": "true",
+        "storeKey": "true",
+        "keyTab": "/etc/security/keytabs/kafka_server.keytab",
+        "principal": "kafka/kafka1.hostname.com@EXAMPLE.COM",
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

@@ -106,7 +106,7 @@ def java_tool(version: str, address: str, name: str, *arguments: str, given: str
     """One of Kafka's command line tools, by its class; what it prints."""
     command = jars.java(version, name, "--bootstrap-server", address, *arguments)
     done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=90, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout
 
 
