@@ -25,6 +25,7 @@ _QUERY: Final = re.compile(r"^Query \[id = [\w-]+, runId = [\w-]+\] terminated w
 """What comes before the failure of a stream: a pipeline is one query."""
 _FRAGMENT: Final = re.compile(r"^== .* ==$")
 _OURS: Final = (
+    "FunctionError",
     "OptionError",
     "PluginError",
     "PlacingError",

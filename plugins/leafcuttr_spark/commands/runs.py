@@ -115,7 +115,7 @@ def _found(place: PipelinePlace) -> dict[str, Any] | None:
         "pipeline": place.pipeline.name,
         "state": _state(last, runs),
         "runs": runs,
-        "trouble": last.trouble if last is not None else "",
+        "trouble": last.all_trouble if last is not None else "",
         "checkpoint": place.checkpoint,
         **_of_checkpoint(there),
         "run": None if last is None else asdict(last) | {"state": last.state.value},

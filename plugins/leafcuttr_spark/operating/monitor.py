@@ -75,6 +75,12 @@ class RunMonitor:
         self.status = replace(self.status, state=state, trouble=trouble)
         self._write()
 
+    def goes_on(self) -> None:
+        """What has made the run before fail does not keep this one from going on."""
+        if self.status.last_failure:
+            self.status = replace(self.status, last_failure="")
+            self._write()
+
     # How
 
     def _take(self, progress: BatchProgress) -> None:
@@ -91,6 +97,7 @@ class RunMonitor:
             state_rows=progress.state_rows,
             state_bytes=progress.state_bytes,
             late_rows=before.late_rows + progress.late_rows,
+            last_failure="",
         )
 
     def _find_lag(self, now: int) -> None:

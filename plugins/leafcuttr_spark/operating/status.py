@@ -67,6 +67,24 @@ class RunStatus:
     dead_letters: int = 0
     trouble: str = ""
     """What is wrong, in one line."""
+    last_failure: str = ""
+    """Why the run before has failed, in one line, until this one has done a batch or waits for records."""
+
+    @property
+    def failure(self) -> str:
+        """Why the last run that has failed did, in one line; empty where a run has gone on since."""
+        return self.trouble if self.state is RunState.FAILED else self.last_failure
+
+    @property
+    def all_trouble(self) -> str:
+        """What is wrong, in one line: with this run, or with the one before as long as nobody knows that this one goes
+        on."""
+        return self.trouble or before(self.last_failure)
+
+
+def before(failure: str) -> str:
+    """What is said of a failure of the run before; empty without one."""
+    return f"the run before has failed: {failure}" if failure else ""
 
 
 _TYPES: Final = get_type_hints(RunStatus)

@@ -39,7 +39,11 @@ def failure_of(
         part, line = part_of(text, pipeline)
     # Another try would end in the same way.
     class_ = PipelineRefusedError if reads_in_other_places(text) else PipelineError
-    return pipeline_error(one_line(error, pipeline.secrets.hide), pipeline, part, line, class_)
+    said = one_line(error, pipeline.secrets.hide)
+    if part is not None:
+        # What a function of records has raised comes with its step.
+        said = said.removeprefix(f"{part}: ")
+    return pipeline_error(said, pipeline, part, line, class_)
 
 
 def _hide(error: PipelineError, pipeline: Pipeline) -> None:

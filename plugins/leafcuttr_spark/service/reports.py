@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-from leafcuttr_spark.operating.status import RunState, RunStatus
+from leafcuttr_spark.operating.status import RunState, RunStatus, before
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.broker import Broker
@@ -91,9 +91,12 @@ class PipelineReport:
         """What keeps it from going on, in one line; empty while nothing does."""
         if self.refused:
             return self.refused
-        said = self._said.trouble if self._said is not None else ""
         if self.child is None or self.child.up:
-            return said
+            if self._said is not None:
+                return self._said.all_trouble
+            # One that has just been started again has said nothing yet.
+            return before(self.status.failure) if self.status is not None else ""
+        said = self._said.trouble if self._said is not None else ""
         return self.child.trouble and (said or self.child.trouble)
 
     @property

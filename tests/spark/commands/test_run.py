@@ -217,6 +217,30 @@ def test_a_batch_that_waits_for_what_does_not_come_is_said_and_does_not_hold_a_s
     assert warned == ["none has come", "the batch goes on", "none again"]
 
 
+def test_what_the_run_before_has_failed_with_is_told_until_this_one_waits_for_records(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def run(pipeline: Pipeline, monitor: RunMonitor, *given: object) -> None:
+        told.append(monitor.status.last_failure)
+        if len(told) == 1:
+            raise PipelineError("it said why")
+        for message in ("Initializing sources", "Processing new data", "Waiting for data to arrive"):
+            query = SimpleNamespace(status={"message": message, "isTriggerActive": False})
+            ends = iter([False, True])
+            running = SimpleNamespace(wait=lambda _, ends=ends: next(ends), dead_letters=0, query=query)
+            shown = Shown(print, as_json=False, pause_ms=0)
+            module._watch(running, monitor, shown, StopRequest(), ())
+            told.append(monitor.status.last_failure)
+
+    monkeypatch.setattr(module, "_say_which_are_away", lambda *given: None)
+    monkeypatch.setattr(module, "_run", run)
+    assert ran(file).exit_code == Exit.FAILED
+    assert ran(file).exit_code == Exit.DONE
+    assert told == ["", "it said why", "it said why", "it said why", ""]
+
+
 def test_a_signal_is_heard_once_the_checkpoint_is_taken(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def taken(own: Path) -> Iterator[None]:

@@ -101,6 +101,12 @@ def test_a_run_that_is_over(file: Path, status: RunStatus, state: str, trouble: 
     assert (f"trouble     {trouble}" in lines) is (trouble is not None)
 
 
+def test_the_run_before_has_failed(file: Path) -> None:
+    write_status(checkpoint(file) / "leafcuttr" / "status.json", replace(SEEN, last_failure="it said why"))
+    lines = ran("status", file).stdout.splitlines()
+    assert lines[1:3] == ["state       running", "trouble     the run before has failed: it said why"]
+
+
 def test_a_run_that_was_killed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as over:
         over.wait()

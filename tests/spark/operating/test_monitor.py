@@ -113,6 +113,20 @@ def test_states(run: Run) -> None:
     assert run.written == replace(STATUS, state=RunState.FAILED, trouble="it said why", written_ms=100_000)
 
 
+def test_a_failure_of_the_run_before_is_told_until_this_one_goes_on(run: Run) -> None:
+    before = replace(STATUS, last_failure="it said why")
+    run.monitor.status = before
+    run.monitor.enter(RunState.RUNNING)
+    run.monitor.tick(dead_letters=1)
+    assert run.written is not None and run.written.last_failure == "it said why"
+    run.monitor.goes_on()
+    assert run.written is not None and run.written.last_failure == ""
+    run.monitor.status = before
+    run.monitor.told(batch(0, 1))
+    run.monitor.tick()
+    assert run.written is not None and run.written.last_failure == ""
+
+
 def test_a_disk_that_takes_nothing_is_said_once(
     run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr_spark.operating.status import RunState, is_alive, read_status, write_status
+from leafcuttr_spark.operating.status import RunState, RunStatus, is_alive, read_status, write_status
 from support.spark_runs import STATUS
 
 OWN = replace(STATUS, pid=os.getpid())
@@ -83,3 +83,17 @@ def test_whether_its_process_runs() -> None:
     assert not is_alive(replace(OWN, pid=over.pid), "here")
     assert is_alive(replace(OWN, pid=over.pid), "there")
     assert is_alive(replace(OWN, pid=1), "here")
+
+
+@pytest.mark.parametrize(
+    ("status", "failure", "trouble"),
+    [
+        (OWN, "", ""),
+        (replace(OWN, trouble="it waits"), "", "it waits"),
+        (replace(OWN, last_failure="why"), "why", "the run before has failed: why"),
+        (replace(OWN, last_failure="why", trouble="it waits"), "why", "it waits"),
+        (replace(OWN, last_failure="why", trouble="again", state=RunState.FAILED), "again", "again"),
+    ],
+)
+def test_what_is_said_of_failures(status: RunStatus, failure: str, trouble: str) -> None:
+    assert (status.failure, status.all_trouble) == (failure, trouble)

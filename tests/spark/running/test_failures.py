@@ -79,6 +79,15 @@ UNCAUSED = """An error occurred while calling o7.start
 """
 
 
+FUNCTION = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times
+Traceback (most recent call last):
+  File "/usr/lib/python3/site-packages/leafcuttr_spark/running/stateless/functions.py", line 200, in call
+leafcuttr_spark.running.stateless.functions.FunctionError: steps[2] (slim): ValueError: no
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:679)
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "part", "line", "said"),
     [
@@ -111,7 +120,8 @@ UNCAUSED = """An error occurred while calling o7.start
         ),
         ("the client may not READ topic orders-2 (allowed by: x)", None, 0, "the client may not"),
         ("out: the client may not WRITE topic out (allowed by: x)", "sinks.out", 15, "out: the client"),
-        ("steps[2] (slim): ValueError: no", "steps[2] (slim)", 11, "steps[2] (slim): ValueError: no"),
+        ("steps[2] (slim): ValueError: no", "steps[2] (slim)", 11, "ValueError: no"),
+        (FUNCTION, "steps[2] (slim)", 11, "ValueError: no"),
     ],
 )
 def test_one_line_and_the_step(text: str, part: str | None, line: int, said: str) -> None:

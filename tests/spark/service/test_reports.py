@@ -28,6 +28,7 @@ def report(child: AChild | None = None, **given: Any) -> PipelineReport:
 
 
 FAILED = replace(SEEN, state=RunState.FAILED, trouble="it said why")
+AGAIN = replace(STATUS, run="second", last_failure="it said why")
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,11 @@ FAILED = replace(SEEN, state=RunState.FAILED, trouble="it said why")
         (report(AChild(), status=SEEN), "running", ""),
         (report(AChild(), status=replace(SEEN, trouble="the cluster is away")), "running", "the cluster is away"),
         # Of the run before.
-        (report(AChild(), status=FAILED), "starting", ""),
+        (report(AChild(), status=FAILED), "starting", "the run before has failed: it said why"),
+        (report(AChild(), status=replace(SEEN, state=RunState.STOPPED)), "starting", ""),
+        (report(AChild(), status=AGAIN), "running", "the run before has failed: it said why"),
+        (report(AChild(), status=replace(AGAIN, trouble="the cluster is away")), "running", "the cluster is away"),
+        (report(AChild(False, "it ended"), status=AGAIN), "restarting", "it ended"),
         (report(AChild(False, "it ended"), status=SEEN), "restarting", "it ended"),
         (report(AChild(False, "it ended"), status=FAILED), "restarting", "it said why"),
         (report(AChild(False, "it ended"), status=FAILED, is_over=True), "failed", "it said why"),

@@ -33,7 +33,8 @@ _LATER_S: Final = 0.05
 _PIECE: Final = 1 << 16
 _OUTPUT_S: Final = 1.0
 """How long the output of a child that has ended is read."""
-_LONGEST_TROUBLE: Final = 200
+_LONGEST_TROUBLE: Final = 800
+"""Characters of its last line: there may be the path of a file in it, and a message of 500."""
 
 
 class ChildOptions(NamedTuple):

@@ -31,7 +31,7 @@ from leafcuttr_spark.operating.lag import oldest_ms
 from leafcuttr_spark.operating.monitor import RunMonitor
 from leafcuttr_spark.operating.places import checkpoint_of, local_path, own_folder
 from leafcuttr_spark.operating.starting import START, EditError, begun_at, check_edit, locked, read_start
-from leafcuttr_spark.operating.status import STATUS, RunState, RunStatus
+from leafcuttr_spark.operating.status import STATUS, RunState, RunStatus, read_status
 from leafcuttr_spark.options import OptionError
 from leafcuttr_spark.pipelines.errors import (
     DeadLetterLimitError,
@@ -55,6 +55,8 @@ LOGGER: Final = logging.getLogger("leafcuttr.spark")
 
 _EXPECTED: Final = (OptionError, PipelineFaultsError, PipelineError, PluginError, BrokerError, OSError)
 _SHORT: Final = {"request.timeout.ms": "3000", "default.api.timeout.ms": "3000"}
+_NOTHING_TO_DO: Final = "Waiting for data"
+"""How Spark's message begins while all records are read."""
 _NO_JVM: Final = "the JVM of Spark has ended"
 _JVM_END_S: Final = 5.0
 _TURN_S: Final = 0.5
@@ -205,6 +207,7 @@ def _text(error: BaseException, hide: Callable[[str], str] = str) -> str:
 
 def _monitor(pipeline: Pipeline, options: RunOptions, checkpoint: str, own: Path) -> RunMonitor:
     now = _now_ms()
+    last = read_status(own / STATUS)
     status = RunStatus(
         pipeline=pipeline.name,
         file=str(options.file.absolute()),
@@ -215,6 +218,7 @@ def _monitor(pipeline: Pipeline, options: RunOptions, checkpoint: str, own: Path
         state=RunState.STARTING,
         began_ms=now,
         written_ms=now,
+        last_failure=last.failure if last is not None else "",
     )
     files = (own / STATUS, *([options.status_file] if options.status_file is not None else []))
     monitor = RunMonitor(status, files, History(own / HISTORY), _now_ms, _oldest_of(pipeline))
@@ -316,6 +320,8 @@ def _watch(
     asked_at: int | None = None
     while not running.wait(_STOPPING_TURN_S if stop.is_made else _TURN_S):
         shown.batches(monitor.tick(running.dead_letters), monitor.status)
+        if monitor.status.last_failure and running.query.status["message"].startswith(_NOTHING_TO_DO):
+            monitor.goes_on()
         waits = first_trouble(watches)
         if not stop.is_made:
             if waits != monitor.status.trouble:
