@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import time
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException
 
-from leafcuttr.errors import ErrorCode, InvalidRequest
+from leafcuttr.errors import ConfigError, ErrorCode, InvalidRequest
 from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from leafcuttr.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from leafcuttr.wire.messages.sasl_handshake import SaslHandshakeRequest
@@ -67,10 +69,21 @@ def test_mechanisms(serve: Any) -> None:
 def test_users_of_plain(serve: Any) -> None:
     with serve(GIVEN) as broker:
         assert (code(broker), code(broker, "other")) == (0, ErrorCode.SASL_AUTHENTICATION_FAILED)
+        # What is no entry would let nobody log in any more; the old one stays.
+        with pytest.raises(
+            KafkaException, match=r"configuration .*: a quotation mark has no other"
+        ) as refused:
+            alter_broker(broker.address, "1", {JAAS: f'{MODULE} required user_alice="other'})
+        assert "other" not in str(refused.value).replace("has no other", "")
+        assert (code(broker), code(broker, "other")) == (0, ErrorCode.SASL_AUTHENTICATION_FAILED)
         alter_broker(broker.address, "1", {JAAS: f'{MODULE} required user_alice="other";'})
         assert (code(broker), code(broker, "other")) == (ErrorCode.SASL_AUTHENTICATION_FAILED, 0)
-    line = refusal(serve, {**GIVEN, JAAS: 'M required user_alice="secret'})
-    assert line == f"{JAAS}: a quotation mark has no other"
+    line = re.escape(f"{JAAS}=[hidden] (-o): a quotation mark has no other")
+    with (
+        pytest.raises(ConfigError, match=f"^{line}$"),
+        serve({**GIVEN, JAAS: 'M required user_alice="secret'}),
+    ):
+        pass
 
 
 @pytest.mark.setting("connections.max.reauth.ms")

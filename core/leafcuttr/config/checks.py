@@ -122,3 +122,16 @@ def principals(value: Value) -> str | None:
 def principals_of(value: Value) -> list[str]:
     """The principals of such a text."""
     return [each.strip() for each in str(value or "").split(";") if each.strip()]
+
+
+def jaas_entry(value: Value) -> str | None:
+    """Taken while the broker runs, one that is none would let nobody log in at the listener any more."""
+    from leafcuttr.config.jaas import JaasError, parse_entry
+
+    if value is None:
+        return None
+    try:
+        parse_entry(str(value))
+    except JaasError as error:
+        return str(error)
+    return None

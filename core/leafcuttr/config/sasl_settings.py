@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from leafcuttr.config.checks import server_callback_handler
+from leafcuttr.config.checks import jaas_entry, server_callback_handler
 from leafcuttr.config.setting import (
     CLASS,
     DOUBLE,
@@ -39,6 +39,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         PASSWORD,
         None,
         "The users for PLAIN, the keytab for GSSAPI, as a JAAS entry: listener.name.<name>.plain.sasl.jaas.config.",
+        check=jaas_entry,
     ),
     unused(
         "sasl.kerberos.kinit.cmd",
