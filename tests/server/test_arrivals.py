@@ -8,6 +8,7 @@ import select
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,9 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-async def wait_for_all(pairs: list[Pair], came: list[int]) -> None:
+async def wait_for_all(pairs: list[Pair], came: list[int], until: float = inf) -> None:
     async def wait(number: int, descriptor: int) -> None:
-        await wait_for_arrival(descriptor)
+        await wait_for_arrival(descriptor, until)
         came.append(number)
 
     async with trio.open_nursery() as nursery:
@@ -82,6 +83,38 @@ async def test_one_that_is_cancelled_waits_no_more_and_may_wait_again(pairs: lis
     with trio.move_on_after(0.01) as late:
         await wait_for_arrival(other.fileno())
     assert late.cancelled_caught
+
+
+async def test_one_that_does_not_come_in_time(
+    pairs: list[Pair], autojump_clock: trio.testing.MockClock
+) -> None:
+    began = trio.current_time()
+    with pytest.raises(trio.TooSlowError):
+        await wait_for_arrival(pairs[0][0].fileno(), began + 5)
+    assert trio.current_time() - began == pytest.approx(5)
+    # Each answer has a moment, also of one whose time is over.
+    with pytest.raises(trio.TooSlowError):
+        await wait_for_arrival(pairs[0][0].fileno(), began + 5)
+    assert trio.current_time() - began == pytest.approx(6)
+
+
+async def test_those_that_have_come_are_not_late_however_long_their_turn_takes(
+    pairs: list[Pair], mock_clock: trio.testing.MockClock
+) -> None:
+    """And still a few go on in each turn."""
+    came: list[int] = []
+    before = 0
+    for _, theirs in pairs:
+        theirs.send(b"x")
+    with within(60, "all of them"):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait_for_all, pairs, came, mock_clock.current_time() + 5)
+            while len(came) < len(pairs):
+                await trio.lowlevel.checkpoint()
+                assert len(came) - before <= 2 * arrivals._AT_ONCE
+                before = len(came)
+                mock_clock.jump(6)
+    assert sorted(came) == list(range(len(pairs)))
 
 
 async def test_it_keeps_no_descriptor_while_none_waits(pairs: list[Pair]) -> None:

@@ -16,6 +16,8 @@ from leafcuttr.runtime.complaints import Complaints
 
 _AT_ONCE: Final = 2
 """In worker threads. More would not be quicker where there are two processors."""
+LONGEST_S: Final = 60.0
+"""For a step of a peer that is not late itself, and of a broker that has many to admit."""
 
 
 class Admission:

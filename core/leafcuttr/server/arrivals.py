@@ -6,16 +6,43 @@ few in each turn.
 """
 
 import select
+from math import inf
 from typing import Final
 
 import trio
 
 _AT_ONCE: Final = 8
 """Tasks that are resumed in one turn: each goes on for some tenths of a millisecond."""
+_LEAST_S: Final = 1.0
 
 
-async def wait_for_arrival(descriptor: int) -> None:
-    """Wait until the socket is readable, or has failed. One task for each socket; it is not closed meanwhile."""
+def extended(until: float) -> float:
+    """Until when to wait for a peer that has time `until` then: a moment for each of its answers, however long the
+    broker took with what came before."""
+    return max(until, trio.current_time() + _LEAST_S)
+
+
+async def wait_for_arrival(descriptor: int, until: float = inf) -> None:
+    """Wait until the socket is readable, or has failed. One task for each socket; it is not closed meanwhile.
+
+    Raises trio.TooSlowError if nothing has arrived until then (trio's time, `extended`). What has arrived by then and
+    waits for its turn is not late: where many come at once, the time that the broker takes is not the client's.
+    """
+    with trio.move_on_at(extended(until)):
+        await _wait(descriptor)
+        return
+    if not _has_arrived(descriptor):
+        raise trio.TooSlowError
+    await _wait(descriptor)
+
+
+def _has_arrived(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+async def _wait(descriptor: int) -> None:
     try:
         arrivals = _arrivals.get()
     except LookupError:

@@ -8,17 +8,19 @@ import logging
 import ssl
 from typing import Final
 
+import trio
+
 from leafcuttr.net.certificates import parse_certificate
 from leafcuttr.net.der import DerError
 from leafcuttr.net.principal_rules import NoRuleMatches, PrincipalRules
-from leafcuttr.server.admission import Admission, is_late
+from leafcuttr.server.admission import LONGEST_S, Admission, is_late
 from leafcuttr.server.tls_transport import TlsTransport
 from leafcuttr.state.identity import ANONYMOUS, Principal
 
 logger = logging.getLogger(__name__)
 
 HANDSHAKE_S: Final = 10.0
-"""How long one may take: as long as Kafka's clients wait for a connection at first
+"""How long a peer may take for one: as long as Kafka's clients wait for a connection at first
 (`socket.connection.setup.timeout.ms`, KIP-601)."""
 _NO_TLS: Final = frozenset(
     {
@@ -35,22 +37,24 @@ class Handshakes(Admission):
     """Those of one broker."""
 
     def __init__(self) -> None:
-        super().__init__(logger, HANDSHAKE_S)
+        super().__init__(logger, LONGEST_S)
 
     async def succeeds(self, transport: TlsTransport, listener: str, peer: str) -> bool:
         """Do it with a `peer` (its address). False: the connection is to be closed."""
         with self.in_time() as scope:
             try:
-                await transport.handshake(self.limiter)
+                await transport.handshake(self.limiter, trio.current_time() + HANDSHAKE_S)
                 return True
             except ssl.SSLError as error:
                 await transport.tell_why()
                 self.refuse(listener, peer, _why(error))
+            except trio.TooSlowError:
+                self.refuse(listener, peer, f"no handshake within {HANDSHAKE_S:g} seconds")
             except OSError:
                 self.failed[listener] += 1
                 logger.debug("the connection from %s on %s ended in its handshake", peer, listener)
         if is_late(scope):
-            self.refuse(listener, peer, f"no handshake within {HANDSHAKE_S:g} seconds")
+            self.refuse(listener, peer, f"no handshake within {LONGEST_S:g} seconds")
         return False
 
     async def principal(

@@ -11,12 +11,13 @@ not read.
 
 import socket
 import ssl
+from math import inf
 from typing import Final
 
 import trio
 
 from leafcuttr.log.log import FileRegion
-from leafcuttr.server.arrivals import wait_for_arrival
+from leafcuttr.server.arrivals import extended, wait_for_arrival
 from leafcuttr.server.transport import PlainTransport, Sendable
 
 _SLICE: Final = 32 << 10
@@ -75,20 +76,21 @@ class TlsTransport:
         self._until_header = 0  # bytes, from the next one that is received
         self._without_data = 0
 
-    async def handshake(self, limiter: trio.CapacityLimiter) -> None:
-        """Raises OSError: ssl.SSLError for what is wrong with it, ConnectionError if the peer has gone."""
+    async def handshake(self, limiter: trio.CapacityLimiter, until: float = inf) -> None:
+        """Raises OSError: ssl.SSLError for what is wrong with it, ConnectionError if the peer has gone. Raises
+        trio.TooSlowError if the peer takes longer than until then (trio's time)."""
         uses_key = True
         while True:
             # The client speaks first.
             if not self._has_more:
-                await wait_for_arrival(self.descriptor)
+                await wait_for_arrival(self.descriptor, until)
             try:
                 if not self._receive(_LEAST):
                     raise ConnectionResetError("the peer has gone")
             except BlockingIOError:
                 continue
             is_over = await trio.to_thread.run_sync(self._step, limiter=limiter) if uses_key else self._step()
-            flight = await self._send_all()
+            flight = await self._send_all(until)
             if is_over:
                 break
             # What is left of TLS 1.3 then is the client's Finished, if it is not asked for a certificate: it takes less
@@ -112,7 +114,7 @@ class TlsTransport:
         except OSError:
             return
 
-    async def _send_all(self) -> bytes:
+    async def _send_all(self, until: float) -> bytes:
         """What OpenSSL has to say; returns it."""
         said = self._out.read()
         self._left = memoryview(said)
@@ -120,7 +122,8 @@ class TlsTransport:
             try:
                 self._push()
             except BlockingIOError:
-                await trio.lowlevel.wait_writable(self._socket)
+                with trio.fail_at(extended(until)):
+                    await trio.lowlevel.wait_writable(self._socket)
         return said
 
     @property

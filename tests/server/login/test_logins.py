@@ -75,20 +75,56 @@ async def test_a_refusal(serve: Serve, pair: Pair, caplog: pytest.LogCaptureFixt
     )
 
 
-async def test_one_that_takes_too_long(serve: Serve, pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
+async def test_one_that_takes_too_long(
+    serve: Serve, pair: Pair, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert LOGIN_S == 10
+    monkeypatch.setattr("leafcuttr.server.login.logins.LOGIN_S", 0.01)
+    monkeypatch.setattr("leafcuttr.server.arrivals._LEAST_S", 0.01)
+    logins = Logins(await serve(SETTINGS))
+    pair[1].sendall(HANDSHAKE)
+    assert await logins.succeeds(PlainTransport(pair[0]), context()) is None
+    assert logins.failed == {"IN": 1}
+    assert "no log-in within 0.01 seconds" in caplog.text
+    assert not logins._under_way
+
+
+async def test_one_that_takes_much_too_long(
+    serve: Serve, pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever takes it: nothing keeps a connection that is not served for longer than a minute."""
     logins = Logins(await serve(SETTINGS))
     pair[1].sendall(HANDSHAKE)
 
     async def hurry() -> None:
         scope = await under_way(logins)
-        assert scope.deadline - trio.current_time() <= LOGIN_S
+        assert scope.deadline - trio.current_time() <= 60
         scope.deadline = trio.current_time()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(hurry)
         assert await logins.succeeds(PlainTransport(pair[0]), context()) is None
-    assert "no log-in within 10 seconds" in caplog.text
+    assert "no log-in within 60 seconds" in caplog.text
     assert not logins._under_way
+
+
+async def test_the_time_that_the_broker_takes_is_not_the_clients(
+    serve: Serve, pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time was over when its turn came, and it answers at once."""
+    monkeypatch.setattr("leafcuttr.server.login.logins.LOGIN_S", -1.0)
+    logins, given = Logins(await serve(SETTINGS)), context()
+    async with trio.open_nursery() as nursery:
+
+        async def answer() -> None:
+            pair[1].sendall(HANDSHAKE)
+            pair[1].setblocking(False)
+            await trio.lowlevel.wait_readable(pair[1])
+            pair[1].sendall(GOOD)
+
+        nursery.start_soon(answer)
+        assert await logins.succeeds(PlainTransport(pair[0]), given) == b""
+    assert given.client.principal == Principal("User", "alice")
 
 
 async def test_the_stop_ends_it(serve: Serve, pair: Pair, caplog: pytest.LogCaptureFixture) -> None:

@@ -3,6 +3,7 @@ mechanism are answered, all else ends it. Nothing of the data path is reached, a
 """
 
 import inspect
+from math import inf
 from typing import Final
 
 import trio
@@ -10,7 +11,7 @@ import trio
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers import api_versions
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.server.arrivals import wait_for_arrival
+from leafcuttr.server.arrivals import extended, wait_for_arrival
 from leafcuttr.server.login.login import Login, LoginState
 from leafcuttr.server.routes import FEW_ELEMENTS, Route, route
 from leafcuttr.server.transport import Transport
@@ -29,21 +30,30 @@ class NotLoggedIn(Exception):
 
 
 class BeforeLogin:
-    """One connection up to its log-in. `most_bytes` is `sasl.server.max.receive.size`."""
+    """One connection up to its log-in. `most_bytes` is `sasl.server.max.receive.size`; the client has time `until` then
+    (trio's time)."""
 
     def __init__(
-        self, broker: Broker, transport: Transport, context: RequestContext, login: Login, most_bytes: int
+        self,
+        broker: Broker,
+        transport: Transport,
+        context: RequestContext,
+        login: Login,
+        most_bytes: int,
+        until: float = inf,
     ) -> None:
         self._broker = broker
         self._transport = transport
         self._context = context
         self._login = login
         self._most = most_bytes
+        self._until = until
         self._received = bytearray()
         self._bare = False
 
     async def run(self) -> bytes:
-        """What came behind the log-in: the beginning of the next request. Raises NotLoggedIn, OSError."""
+        """What came behind the log-in: the beginning of the next request. Raises NotLoggedIn, OSError, and
+        trio.TooSlowError for a client that is late."""
         login = self._login
         while login.state is not LoginState.DONE:
             frame = await self._frame()
@@ -128,7 +138,7 @@ class BeforeLogin:
             try:
                 count = self._transport.receive_into(memoryview(piece))
             except BlockingIOError:
-                await wait_for_arrival(self._transport.descriptor)
+                await wait_for_arrival(self._transport.descriptor, self._until)
                 continue
             if not count:
                 raise ConnectionResetError("the peer has gone")
@@ -140,4 +150,5 @@ class BeforeLogin:
             try:
                 at += self._transport.send(memoryview(data)[at:])
             except BlockingIOError:
-                await self._transport.wait_writable()
+                with trio.fail_at(extended(self._until)):
+                    await self._transport.wait_writable()

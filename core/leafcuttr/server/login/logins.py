@@ -7,10 +7,12 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import trio
+
 from leafcuttr.config.settings import Settings, Source
 from leafcuttr.errors import StartError
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.server.admission import Admission, is_late
+from leafcuttr.server.admission import LONGEST_S, Admission, is_late
 from leafcuttr.server.login.before import BeforeLogin, NotLoggedIn
 from leafcuttr.server.login.login import Login, MakeExchange
 from leafcuttr.server.transport import Transport
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOGIN_S: Final = 10.0
-"""How long one may take, from the first byte to the last."""
+"""How long a client may take for one, from the first byte to the last."""
 GSSAPI: Final = "GSSAPI"
 OAUTHBEARER: Final = "OAUTHBEARER"
 OFFERED: Final = (GSSAPI, OAUTHBEARER, "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -38,7 +40,7 @@ class Logins(Admission):
     """Those of one broker; `limiter` is for passwords that are checked."""
 
     def __init__(self, broker: Broker) -> None:
-        super().__init__(logger, LOGIN_S)
+        super().__init__(logger, LONGEST_S)
         self._broker = broker
         self._checkers: dict[str, TokenChecker] = {}
 
@@ -110,13 +112,15 @@ class Logins(Admission):
         """What came behind the log-in of this connection; None: it is to be closed."""
         listener, peer, host = context.listener.name, context.client.peer, context.client.host
         with self.in_time() as scope:
-            login = None
+            login, until = None, trio.current_time() + LOGIN_S
             try:
                 context.login = login = self.login(listener)
                 most = self._broker.settings.int("sasl.server.max.receive.size")
-                left = await BeforeLogin(self._broker, transport, context, login, most).run()
+                left = await BeforeLogin(self._broker, transport, context, login, most, until).run()
             except (NotLoggedIn, StartError) as refused:
                 self.refuse(listener, peer, str(refused), of=host)
+            except trio.TooSlowError:
+                self.refuse(listener, peer, f"no log-in within {LOGIN_S:g} seconds", of=host)
             except OSError:
                 if login is not None and login.refusal is not None:
                     # It has read that it is refused, and left.
@@ -129,7 +133,7 @@ class Logins(Admission):
                 context.client = context.client._replace(principal=principal)
                 return left
         if is_late(scope):
-            self.refuse(listener, peer, f"no log-in within {LOGIN_S:g} seconds", of=host)
+            self.refuse(listener, peer, f"no log-in within {LONGEST_S:g} seconds", of=host)
         return None
 
 
