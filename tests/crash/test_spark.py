@@ -1,12 +1,13 @@
 """A pipeline on Spark, its workers, its JVM and its broker are killed again and again while records come: in the topic
 that it writes is what is in the one that it reads, each record once and those of a key in their order.
 
-The pipeline is the command `leafcuttr spark run` in a process of its own. Its driver is killed between any two steps of
-the commit and at random, a Python worker at its points and at random; the JVM, an executor of a cluster of two, and the
-broker at random. With each start batches have another size, so rows are cut in another way. A producer of librdkafka
-goes on all the time.
+It writes topics alone, or a sink in Python too, which has each row once as well. The pipeline is the command
+`leafcuttr spark run` in a process of its own. Its driver is killed between any two steps of the commit, while that
+sink writes, and at random, a Python worker at its points and at random; the JVM, an executor of a cluster of
+two, and the broker at random. With each start batches have another size, so rows are cut in another way. A producer of
+librdkafka goes on all the time.
 
-`--long` kills 20 times, `--kills` as often as one likes. `--crash-seed` repeats the plan of a run, not its timing.
+`--long` kills 20 times each, `--kills` as often as one likes. `--crash-seed` repeats the plan of a run, not its timing.
 Spark and Java have to be there: `nox -s spark`.
 """
 
@@ -28,6 +29,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import fastavro
@@ -35,7 +37,10 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from crash.copies import Cluster, check, committed_records
+from leafcuttr_spark.contracts import SinkBatch
 from leafcuttr_spark.points import DRIVER, VARIABLE, WORKER
+from spark.running import own_sinks
+from spark.running.own_sinks import read_table
 from support import librdkafka
 from support.broker_process import clean_environ
 from support.waiting import free_port, until
@@ -74,6 +79,11 @@ sinks:
   all: {from: kept, topic: copied, key: key, value: {format: text, expression: value}}
   some: {from: odd, topic: odd, key: key, value: {format: text, expression: value}}
 """
+OWN = """  table: {from: kept, python: {class: "own_sinks:Table", arguments: {path: TABLE}}}
+"""
+"""One sink more."""
+HALF = "own-sink-half"
+"""The point at which a sink in Python has written half of a batch."""
 CLUSTER = "local-cluster[2,1,512]"
 """Two executors of one core, each a process."""
 TARGETS = {"copied": 2, "odd": 1}
@@ -147,7 +157,7 @@ class Run:
         until(look, f"a batch behind {before}; {self.log}", seconds=PATIENCE_S, pause=0.1)
 
     def kill(self, victim: Victim) -> None:
-        if victim.point in DRIVER:
+        if victim.point in (*DRIVER, HALF):
             # Where a worker does not come up in time, or the broker has just been killed, it fails before the point.
             for _ in range(TRIES):
                 self.again(victim.point)
@@ -225,6 +235,7 @@ class Run:
 
     def _start(self, point: str, master: str = "local[2]") -> subprocess.Popen[bytes]:
         most = self._dice.choice(self._mosts)
+        armed = {own_sinks.DIES: "1"} if point == HALF else {VARIABLE: point} if point else None
         with (self._folder / "run.log").open("ab") as out:
             return subprocess.Popen(
                 [
@@ -234,7 +245,7 @@ class Run:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
-                env=clean_environ({VARIABLE: point} if point else None),
+                env=clean_environ(armed),
                 start_new_session=True,
             )
 
@@ -267,13 +278,15 @@ def producing(address: str) -> Iterator[None]:
         thread.join()
 
 
-def plan(dice: random.Random, kills: int) -> list[Victim]:
-    """Each point once at least, where there are so many kills; and each of the processes at random."""
-    steps = [Victim("driver", point) for point in DRIVER] + [Victim("worker", point) for point in WORKER]
+def plan(dice: random.Random, kills: int, own: tuple[str, ...] = ()) -> list[Victim]:
+    """Each point once at least, where there are so many kills; and each of the processes at random. `own` are points of
+    a sink in Python."""
+    of_driver = (*own, *DRIVER)
+    steps = [Victim("driver", point) for point in of_driver] + [Victim("worker", point) for point in WORKER]
     steps += [Victim(name) for name in ("broker", "worker", "jvm", "driver", "executor")]
     while len(steps) < kills:
         name = dice.choice(["driver", "driver", "driver", "worker", "jvm", "executor", "broker"])
-        points = {"driver": DRIVER, "worker": WORKER}.get(name, ())
+        points = {"driver": of_driver, "worker": WORKER}.get(name, ())
         steps.append(Victim(name, dice.choice(points) if points and dice.random() < 0.5 else ""))
     dice.shuffle(steps)
     return steps[:kills]
@@ -285,8 +298,20 @@ def by_key(found: list[list[bytes]]) -> list[list[bytes]]:
     return [[value for value in values if value.startswith(b"%d-" % key)] for key in range(PARTITIONS)]
 
 
+def in_table(path: Path) -> list[list[bytes]]:
+    """The values of each key in a table of our own sink, in the order of the batches. Within one rows may come in any
+    order."""
+    rows = read_table(path)
+    assert len({query for query, _, _ in rows}) == 1
+    values = [(batch, int(row["value"].partition("-")[2]), row["value"].encode()) for _, batch, row in rows]
+    return by_key([[value for _, _, value in sorted(values)]])
+
+
 @pytest.mark.timeout(3 * 3600)
-def test_nothing_is_lost_or_comes_twice(tmp_path: Path, request: pytest.FixtureRequest, seed: int) -> None:
+@pytest.mark.parametrize("own", [False, True], ids=["topics", "topics and a sink in Python"])
+def test_nothing_is_lost_or_comes_twice(
+    tmp_path: Path, request: pytest.FixtureRequest, seed: int, own: bool
+) -> None:
     kills = request.config.getoption("--kills") or 20
     dice = random.Random(seed)
     began = time.monotonic()
@@ -294,10 +319,12 @@ def test_nothing_is_lost_or_comes_twice(tmp_path: Path, request: pytest.FixtureR
         librdkafka.create(broker.address, "numbers", PARTITIONS)
         for topic, partitions in TARGETS.items():
             librdkafka.create(broker.address, topic, partitions)
-        (tmp_path / "numbers.yaml").write_text(FILE.replace("ADDRESS", broker.address))
+        text = FILE + (OWN.replace("TABLE", str(tmp_path / "table.db")) if own else "")
+        (tmp_path / "numbers.yaml").write_text(text.replace("ADDRESS", broker.address))
+        shutil.copy(own_sinks.__file__, tmp_path)
         with Run(tmp_path, dice) as run:
             with producing(broker.address):
-                steps = plan(dice, kills)
+                steps = plan(dice, kills, (HALF,) if own else ())
                 for number, victim in enumerate(steps):
                     # At a point it is a new run that dies, which may be the first thing that happens to the last one.
                     if not victim.point or dice.random() < 0.5:
@@ -322,6 +349,8 @@ def test_nothing_is_lost_or_comes_twice(tmp_path: Path, request: pytest.FixtureR
         assert min(map(len, wanted)) > 10
         check(by_key(committed_records(broker.address, "copied", TARGETS["copied"])), wanted, "key")
         check(by_key(committed_records(broker.address, "odd", TARGETS["odd"])), odd, "key")
+        if own:
+            check(in_table(tmp_path / "table.db"), wanted, "key of the table")
     seconds = time.monotonic() - began
     print(
         f"{kills} kills in {seconds:.0f} s, {kills / seconds * 3600:.0f} an hour; {sum(map(len, wanted))} records, "
@@ -339,7 +368,8 @@ def is_there(address: str, topic: str, count: int, run: Run) -> bool:
 
 def test_the_plan_has_each_point() -> None:
     found = plan(random.Random(1), 20)
-    assert {victim.point for victim in found} >= {*DRIVER, *WORKER}
+    assert {victim.point for victim in found} == {"", *DRIVER, *WORKER}
+    assert {victim.point for victim in plan(random.Random(1), 20, (HALF,))} == {"", HALF, *DRIVER, *WORKER}
     assert {victim.name for victim in found} == {"driver", "worker", "jvm", "executor", "broker"}
 
 
@@ -353,6 +383,36 @@ def test_the_checker_sees_what_is_wrong() -> None:
     ):
         with pytest.raises(AssertionError, match=what):
             check(by_key(found), wanted, "key")
+
+
+def test_the_checker_sees_what_is_wrong_with_a_table(tmp_path: Path) -> None:
+    wanted = [[b"0-1", b"0-2"], [b"1-1"], [b"2-1"]]
+
+    def checked(*batches: list[str]) -> None:
+        path = tmp_path / "table.db"
+        path.unlink(missing_ok=True)
+        table = own_sinks.Table(str(path))
+        for number, values in enumerate(batches):
+            rows = [Row({"value": value}) for value in values]
+            table.write(SimpleNamespace(collect=lambda rows=rows: rows), SinkBatch("q", number))
+        check(in_table(path), wanted, "key")
+
+    checked(["2-1", "0-2", "0-1"], ["1-1"])
+    checked(["0-1"], [], ["0-2", "2-1", "1-1"])
+    for batches, what in (
+        ((["0-1", "2-1"], ["1-1"]), "key 0: 1 are lost"),
+        ((["0-1", "0-2", "2-1"], ["0-2", "1-1"]), "key 0: 1 come twice"),
+        ((["0-2", "2-1"], ["0-1", "1-1"]), "key 0: their order"),
+    ):
+        with pytest.raises(AssertionError, match=what):
+            checked(*batches)
+
+
+class Row(dict[str, str]):
+    """A row of a frame, as far as a sink uses it."""
+
+    def asDict(self, recursive: bool) -> dict[str, str]:
+        return self
 
 
 # The file of 30 lines at most
