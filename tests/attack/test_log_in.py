@@ -133,8 +133,8 @@ def test_messages_in_another_order(attacked: Attacked) -> None:
         assert closed(client)
 
 
-def test_one_who_asks_for_versions_for_ever_has_ten_seconds(attacked: Attacked) -> None:
-    """And until then only its own connection is busy."""
+def test_one_who_asks_for_versions_again_and_again_holds_up_nobody_else(attacked: Attacked) -> None:
+    """For how long it may: tests/server/login/test_logins.py."""
     with attacked.client() as client:
         for _ in range(200):
             assert client.ask(ApiVersionsRequest(), 2).error_code == 0

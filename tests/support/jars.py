@@ -28,6 +28,14 @@ LOG4J2 = """Configuration:
   Loggers: {Root: {level: warn, AppenderRef: {ref: C}}}
 """
 
+# Of Kafka before 4, which has Log4j 1 in the form of reload4j.
+LOG4J = """log4j.rootLogger=WARN, C
+log4j.appender.C=org.apache.log4j.ConsoleAppender
+log4j.appender.C.Target=System.err
+log4j.appender.C.layout=org.apache.log4j.PatternLayout
+log4j.appender.C.layout.ConversionPattern=%d %p %m%n
+"""
+
 
 def missing() -> str | None:
     """Why no jar of Kafka can run here, or None."""
@@ -71,11 +79,12 @@ def _fetch(folder: Path, jar: str, wanted: list[tuple[str, str, str, str]]) -> N
 
 def _log_settings(folder: Path) -> None:
     """In place at once: another process may be about to read them."""
-    settings = folder / "log4j2.yaml"
-    if not settings.exists():
-        beside = folder / f"log4j2.yaml.{os.getpid()}"
-        beside.write_text(LOG4J2)
-        beside.rename(settings)
+    for name, text in (("log4j2.yaml", LOG4J2), ("log4j.properties", LOG4J)):
+        settings = folder / name
+        if not settings.exists():
+            beside = folder / f"{name}.{os.getpid()}"
+            beside.write_text(text)
+            beside.rename(settings)
 
 
 def home(version: str) -> Path:
@@ -170,5 +179,7 @@ def java(version: str, *arguments: str, heap: str = "256m", more: Path | None = 
     """
     folder = home(version)
     options = [f"-Xmx{heap}", f"-Dlog4j2.configurationFile={folder}/log4j2.yaml", "-XX:+UseSerialGC"]
+    if version < "4":
+        options.append(f"-Dlog4j.configuration=file:{folder}/log4j.properties")
     path = f"{folder}/libs/*" if more is None else f"{folder}/libs/*:{more}/*"
     return ["java", *options, "-XX:TieredStopAtLevel=1", "-cp", path, *arguments]

@@ -110,12 +110,15 @@ def java_tool(version: str, address: str, name: str, *arguments: str, given: str
     return done.stdout
 
 
+def console_producer(version: str) -> str:
+    """The class of `kafka-console-producer.sh`."""
+    return "kafka.tools.ConsoleProducer" if version < "4" else "org.apache.kafka.tools.ConsoleProducer"
+
+
 def java_console(version: str, address: str, config: Path, fresh: Fresh) -> None:
     """Kafka's console producer and consumer, with a file of properties."""
-    producer = (
-        "kafka.tools.ConsoleProducer" if version.startswith("3") else "org.apache.kafka.tools.ConsoleProducer"
-    )
-    consumer, topic = "org.apache.kafka.tools.consumer.ConsoleConsumer", fresh("topic")
+    producer, topic = console_producer(version), fresh("topic")
+    consumer = "org.apache.kafka.tools.consumer.ConsoleConsumer"
     written = ("--topic", topic, "--producer.config", str(config))
     java_tool(version, address, producer, *written, given=LINES)
     read = ("--topic", topic, "--from-beginning", "--max-messages", str(COUNT), "--timeout-ms", "60000")

@@ -36,7 +36,7 @@ from support.secured_duties import (
 )
 from support.secured_scene import Scene
 
-VERSION = "4.3.1"
+JAVA_TOOLS = ("4.3.1", "3.9.1")
 LONGEST = "throttle-time-max"
 
 
@@ -246,10 +246,11 @@ class Kcat:
         return sent
 
 
+@dataclass(frozen=True)
 class JavaTools:
     """The console's producer and consumer, whose group the consumer itself names; and the producer that measures."""
 
-    version = VERSION
+    version: str
 
     @property
     def missing(self) -> str:
@@ -258,9 +259,9 @@ class JavaTools:
     def rights(self, scene: Scene) -> None:
         properties = scene.java
         config, address = scene.write("client.properties", properties), properties["bootstrap.servers"]
-        secured_clients.java_console(VERSION, address, config, scene.fresh)
+        secured_clients.java_console(self.version, address, config, scene.fresh)
         words = ("--bootstrap-server", address, "--producer.config", str(config), "--topic", scene.other)
-        command = jars.java(VERSION, "org.apache.kafka.tools.ConsoleProducer", *words)
+        command = jars.java(self.version, secured_clients.console_producer(self.version), *words)
         done = subprocess.run(command, input="x\n", capture_output=True, text=True, timeout=90, check=False)
         assert "TopicAuthorizationException" in done.stdout + done.stderr
 
@@ -276,15 +277,13 @@ class JavaTools:
         return round(float(line.rpartition(":")[2]))
 
     def _perform(self, scene: Scene, count: int, a_second: int, size: int) -> str:
-        properties = scene.java
         words = ("--topic", scene.topic, "--num-records", count, "--throughput", a_second)
-        more = ("--record-size", size, "--producer.config", scene.write("client.properties", properties))
-        return secured_clients.java_tool(
-            VERSION,
-            properties["bootstrap.servers"],
-            "org.apache.kafka.tools.ProducerPerformance",
-            *map(str, (*words, *more, "--print-metrics")),
-        )
+        more = ("--record-size", size, "--producer.config", scene.write("client.properties", scene.java))
+        given = map(str, (*words, *more, "--print-metrics"))
+        command = jars.java(self.version, "org.apache.kafka.tools.ProducerPerformance", *given)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+        return done.stdout
 
 
 @cache
@@ -332,17 +331,17 @@ class ByProgram:
         return told.did[duty]
 
 
-_OURS: dict[str, Way] = {
-    "confluent-kafka": ConfluentKafka(),
-    "kcat": Kcat(),
-    "kafka-python": KafkaPython(),
-    "aiokafka": Aiokafka(),
-    "Kafka's Java tools": JavaTools(),
+_OURS: dict[str, list[Way]] = {
+    "confluent-kafka": [ConfluentKafka()],
+    "kcat": [Kcat()],
+    "kafka-python": [KafkaPython()],
+    "aiokafka": [Aiokafka()],
+    "Kafka's Java tools": [JavaTools(version) for version in JAVA_TOOLS],
 }
 
 
 def _ways_of(name: str) -> list[Way]:
-    return [_OURS[name]] if name in _OURS else [ByProgram(one) for one in ALL if one.client == name]
+    return _OURS[name] if name in _OURS else [ByProgram(one) for one in ALL if one.client == name]
 
 
 WAYS: dict[str, list[Way]] = {name: _ways_of(name) for name in CLIENTS}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from leafcuttr.config.listeners import Listener
 from leafcuttr.config.settings import Settings
@@ -31,6 +32,7 @@ SETTINGS = {
     "connection.failed.authentication.delay.ms": "0",
 }
 HANDSHAKE = b"\0\0\0\x11" + b"\0\x11\0\0\0\0\0\x01\xff\xff\0\x05PLAIN"
+VERSIONS = b"\0\0\0\x0a" + b"\0\x12\0\0\0\0\0\x01\xff\xff"
 GOOD, BAD = b"\0\0\0\x0d\0alice\0secret", b"\0\0\0\x0c\0alice\0wrong"
 
 
@@ -125,6 +127,34 @@ async def test_the_time_that_the_broker_takes_is_not_the_clients(
         nursery.start_soon(answer)
         assert await logins.succeeds(PlainTransport(pair[0]), given) == b""
     assert given.client.principal == Principal("User", "alice")
+
+
+@pytest.mark.parametrize("what", ["requests", "a request, byte by byte"])
+async def test_one_that_always_sends_something_has_no_longer(
+    serve: Serve, pair: Pair, caplog: pytest.LogCaptureFixture, mock_clock: MockClock, what: str
+) -> None:
+    """Not by what it may ask again and again, and not by a request that does not end."""
+    logins, client = Logins(await serve(SETTINGS)), trio.socket.from_stdlib_socket(pair[1])
+    pair[1].setblocking(False)
+
+    async def send() -> None:
+        if what == "a request, byte by byte":
+            await client.send((1000).to_bytes(4, "big"))
+        for _ in range(30):
+            if what == "requests":
+                await client.send(VERSIONS)
+                assert await client.recv(65536)
+            else:
+                await client.send(b"x")
+            await wait_all_tasks_blocked(0.001)
+            mock_clock.jump(0.5)
+        raise AssertionError("it has 15 seconds")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(send)
+        assert await logins.succeeds(PlainTransport(pair[0]), context()) is None
+        nursery.cancel_scope.cancel()
+    assert "no log-in within 10 seconds" in caplog.text
 
 
 async def test_the_stop_ends_it(serve: Serve, pair: Pair, caplog: pytest.LogCaptureFixture) -> None:

@@ -23,6 +23,8 @@ from leafcuttr.wire.frame import read_client_id
 _ALLOWED: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 _PIECE: Final = 4096
+_MOST_VERSIONS: Final = 4
+"""ApiVersions for whose answers a client has a moment more: it may have to fall back once or twice."""
 
 
 class NotLoggedIn(Exception):
@@ -47,7 +49,8 @@ class BeforeLogin:
         self._context = context
         self._login = login
         self._most = most_bytes
-        self._until = until
+        self._until = self._ends = until
+        self._versions = 0
         self._received = bytearray()
         self._bare = False
 
@@ -56,6 +59,8 @@ class BeforeLogin:
         trio.TooSlowError for a client that is late."""
         login = self._login
         while login.state is not LoginState.DONE:
+            if self._versions <= _MOST_VERSIONS:
+                self._ends = extended(self._until)
             frame = await self._frame()
             answer = await (self._bare_answer(frame) if self._bare else self._answer(frame))
             if login.state is LoginState.FAILED:
@@ -79,6 +84,10 @@ class BeforeLogin:
             raise NotLoggedIn(f"a request of {len(frame)} bytes has no header")
         key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
         context.correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
+        if key == _API_VERSIONS:
+            self._versions += 1
+            if self._versions > _MOST_VERSIONS and trio.current_time() >= self._until:
+                raise trio.TooSlowError
         if key not in _ALLOWED:
             api = APIS.get(key)
             raise NotLoggedIn(f"a request of kind {api.name if api else key} came before the log-in")
@@ -138,6 +147,8 @@ class BeforeLogin:
             try:
                 count = self._transport.receive_into(memoryview(piece))
             except BlockingIOError:
+                if trio.current_time() >= self._ends:  # of one request, not of each of its bytes
+                    raise trio.TooSlowError from None
                 await wait_for_arrival(self._transport.descriptor, self._until)
                 continue
             if not count:
