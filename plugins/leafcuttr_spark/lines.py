@@ -18,6 +18,12 @@ _RAISED: Final = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?([A-Za-z_]\w*): (.*)$")
 _JAVA_CLASS: Final = re.compile(r"^(?:[a-z]\w*\.)+(?:\w+\$)*([A-Z]\w*): ")
 _CALLED: Final = re.compile(r"An error occurred while calling \S+\n: ")
 """What Py4J puts before an exception that PySpark has no class for."""
+_RPC: Final = re.compile(
+    r'<_\w*RpcError of RPC that terminated with:\s+status = StatusCode\.(\w+)\s+details = "(.*?)"'
+    r"\s+debug_error_string = .*>",
+    re.DOTALL,
+)
+"""What gRPC raises, under Spark Connect."""
 _CAUSED: Final = re.compile(r"^Caused by: (\S.*)$", re.MULTILINE)
 _CONDITION: Final = re.compile(r"^\[([A-Z][A-Z0-9_.]*)\] ")
 _STATE: Final = re.compile(r" SQLSTATE: [0-9A-Z]{5}.*$")
@@ -84,7 +90,7 @@ def one_line(error: BaseException, hide: Callable[[str], str] = str) -> str:
 def _said(error: BaseException, hide: Callable[[str], str]) -> str:
     if isinstance(error, CausedError):
         return error.line(hide)
-    text = hide(str(error)) or type(error).__name__
+    text = hide(_RPC.sub(lambda found: found[2] or found[1], str(error))) or type(error).__name__
     if (counts := _OTHER_SOURCES.search(text)) is not None:
         return (
             f"its query reads in {counts[2]} places, and its checkpoint is of one with {counts[1]}: dead letters, or a"

@@ -5,7 +5,7 @@
 Spark has `TryEval`, an expression around another one that is null where that one raises; its functions `try_...` are
 made of it. Around a struct, which is never null itself, it tells failed from null. It is reached through the JVM: with
 Spark Connect, and without a topic for dead letters, expressions are used as they are, and the first that raises stops
-the pipeline.
+the pipeline. Rows that had an error before become dead letters with Spark Connect too.
 """
 
 import re
@@ -60,10 +60,13 @@ class Attempted(NamedTuple):
 def attempted(frame: "DataFrame", part: str, values: Sequence[Expression], *, catches: bool) -> Attempted:
     """The values of these expressions, null in rows with an error, which those that fail get here. The frame has a
     column more, which `rows.chosen` leaves out."""
-    risky = [number for number, each in enumerate(values) if not each.is_safe]
+    tries = can_try(frame.sparkSession)
+    risky = [number for number, each in enumerate(values) if not each.is_safe and tries]
     told = [each for each in values if each.problem is not None]
     if not catches or not (risky or told):
-        return Attempted(frame, [each.raising for each in values])
+        raising = [each.raising for each in values]
+        is_guarded = catches and not tries and can_fail(frame)
+        return Attempted(frame, _of_good(raising) if is_guarded else raising)
     fields = [_try(f.struct(values[number].column.alias("value"))).alias(f"f{number}") for number in risky]
     tried = f.struct(*fields) if fields else f.struct(f.lit(True).alias("nothing"))
     if can_fail(frame):
@@ -91,7 +94,12 @@ def attempted(frame: "DataFrame", part: str, values: Sequence[Expression], *, ca
         f.col(_TRIED)[f"f{number}"]["value"] if number in risky else each.column
         for number, each in enumerate(values)
     ]
-    return Attempted(with_errors, results)
+    return Attempted(with_errors, results if tries else _of_good(results))
+
+
+def _of_good(values: "Sequence[Column]") -> "list[Column]":
+    """What may raise is not evaluated for a row with an error."""
+    return [f.when(is_good(), each) for each in values]
 
 
 def _reason(value: Expression) -> str:

@@ -5,11 +5,13 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, Final
 
 from leafcuttr_spark.lines import CausedError, one_line, reads_in_other_places
-from leafcuttr_spark.pipelines.errors import Fault, PipelineError, PipelineRefusedError
+from leafcuttr_spark.pipelines.errors import DeadLetterLimitError, Fault, PipelineError, PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Pipeline, TopicOrigin, TopicTarget
+
+_LIMIT: Final = re.compile(r"\bDeadLetterLimitError: dead-letters: (.+? is not written)")
 
 
 @contextmanager
@@ -35,6 +37,9 @@ def failure_of(
         _hide(error, pipeline)
         return error
     text = error.cause if isinstance(error, CausedError) and error.cause else str(error)
+    if (limit := _LIMIT.search(text)) is not None:
+        # Spark Connect has it as a text alone.
+        return DeadLetterLimitError(pipeline.secrets.hide(limit[1]), "dead-letters")
     if part is None:
         part, line = part_of(text, pipeline)
     # Another try would end in the same way.

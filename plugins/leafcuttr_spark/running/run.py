@@ -19,7 +19,6 @@ from leafcuttr_spark.pipelines.checking.whole import check_all
 from leafcuttr_spark.pipelines.errors import PipelineFaultsError, PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Pipeline, PythonTarget, TopicOrigin, TopicTarget
 from leafcuttr_spark.pipelines.operations import Transform
-from leafcuttr_spark.running.attempts import can_try
 from leafcuttr_spark.running.compilers import COMPILERS
 from leafcuttr_spark.running.compiling import Compilation, compile_steps, live_frames
 from leafcuttr_spark.running.failures import failure_of, translated
@@ -115,7 +114,7 @@ def start(pipeline: Pipeline, spark: "SparkSession") -> Running:
 
 def _start(pipeline: Pipeline, spark: "SparkSession") -> Running:
     _check_session(pipeline, spark)
-    common = Compilation(pipeline, spark, catches=pipeline.dead_letters is not None and can_try(spark))
+    common = Compilation(pipeline, spark, catches=pipeline.dead_letters is not None)
     keeps_records = common.catches or any(
         isinstance(step.operation, Transform) and needs_record(step.operation) for step in pipeline.steps
     )

@@ -29,6 +29,8 @@ DEFAULTS: Final = {
 """What a pipeline's `session.config` may change."""
 _LOCAL: Final = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?$")
 _STOPPED: Final = "Cannot call methods on a stopped SparkContext"
+_ANSWERS_S: Final = 30.0
+"""For a server of Spark Connect. PySpark tries again for ten minutes, and says nothing."""
 _JVM_ENDED: Final = "JAVA_GATEWAY_EXITED"
 """The condition of PySpark: the reason is nowhere but on standard error."""
 
@@ -53,6 +55,7 @@ def session_of(pipeline: Pipeline) -> "SparkSession":
     launch = Launch()
     try:
         if settings.remote is not None:
+            _reach(settings.remote)
             found: SparkSession = (
                 builder.remote(settings.remote).config(map=dict(settings.config)).getOrCreate()
             )
@@ -67,6 +70,22 @@ def session_of(pipeline: Pipeline) -> "SparkSession":
         line = shortened(hide(said)) if said else _why_not(error, settings.master, hide)
         raise PipelineError(f"Spark did not start: {line}", "session") from error
     return session
+
+
+def _reach(remote: str) -> None:
+    """Raises PipelineError where no server of Spark Connect answers at this address, without what is said behind it: a
+    token is there."""
+    import grpc
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    builder = DefaultChannelBuilder(remote)
+    channel = builder.toChannel()
+    try:
+        grpc.channel_ready_future(channel).result(timeout=_ANSWERS_S)
+    except grpc.FutureTimeoutError:
+        raise PipelineError(f"no server of Spark Connect answers at sc://{builder.endpoint}") from None
+    finally:
+        channel.close()
 
 
 def _why_not(error: Exception, master: str | None, hide: Callable[[str], str]) -> str:

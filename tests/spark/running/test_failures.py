@@ -219,3 +219,25 @@ def test_of_an_error_that_says_that_another_one_was_thrown_the_other_one_counts(
     raised = RuntimeError("Exception thrown in awaitResult:")
     raised.__cause__ = raised
     assert one_line(raised) == "Exception thrown in awaitResult:"
+
+
+RPC = """<_InactiveRpcError of RPC that terminated with:
+\tstatus = StatusCode.UNAVAILABLE
+\tdetails = "failed to connect to all addresses"
+\tdebug_error_string = "UNAVAILABLE:failed to connect to all addresses"
+>"""
+
+
+def test_what_grpc_raises_is_its_own_message() -> None:
+    """Under Spark Connect."""
+    assert one_line(OSError(RPC)) == "failed to connect to all addresses"
+    bare = RPC.replace("failed to connect to all addresses", "")
+    assert one_line(OSError(f"{bare} (of Spark)")) == "UNAVAILABLE (of Spark)"
+
+
+def test_a_limit_that_spark_connect_has_as_a_text_stays_one() -> None:
+    said = "3 dead letters in this run: stop-after is 3. The last batch is not written"
+    text = f"(org.apache.spark.Error) steps[0] (half)\nDeadLetterLimitError: dead-letters: {said}\n"
+    found = failure_of(OSError(text), PIPELINE)
+    assert type(found) is DeadLetterLimitError
+    assert str(found) == f"dead-letters: {said}"

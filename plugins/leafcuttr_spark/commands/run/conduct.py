@@ -151,7 +151,10 @@ def _read(options: RunOptions) -> Pipeline:
         raise RunFailure(Exit.WRONG, str(error)) from None
     for note in notes:
         LOGGER.warning("%s", note.text(str(options.file)))
-    session = replace(pipeline.session, config={"spark.log.level": "FATAL", **pipeline.session.config})
+    session = pipeline.session
+    if session.remote is None:
+        # With Spark Connect it is the server's.
+        session = replace(session, config={"spark.log.level": "FATAL", **session.config})
     trigger = Trigger(available_now=True) if options.once else pipeline.trigger
     return replace(pipeline, session=session, trigger=trigger)
 
@@ -161,6 +164,12 @@ def check_spark(pipeline: Pipeline) -> None:
     if find_spec("pyspark") is None:
         extra = "spark-connect" if pipeline.session.remote else "spark"
         raise RunFailure(Exit.WRONG, f"Spark is not installed: pip install 'leafcuttr[{extra}]'")
+    if pipeline.session.remote is None and find_spec("pyspark.core") is None:
+        raise RunFailure(
+            Exit.WRONG,
+            "session: of Spark only the client of Spark Connect is installed: pip install 'leafcuttr[spark]', or name a"
+            " server, as session: {remote: 'sc://host:15002'}",
+        )
     if pipeline.session.remote is None and (trouble := java_trouble()) is not None:
         raise RunFailure(Exit.WRONG, trouble)
 
