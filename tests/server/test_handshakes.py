@@ -95,6 +95,26 @@ async def test_a_client_without_a_certificate(
     assert reasons == ["TLSV13_ALERT_CERTIFICATE_REQUIRED"], "the client learns why"
 
 
+async def test_one_that_comes_byte_by_byte_has_no_longer(
+    pair: Pair, caplog: pytest.LogCaptureFixture, mock_clock: trio.testing.MockClock
+) -> None:
+    transport, theirs = pair
+
+    async def drip() -> None:
+        theirs.sendall(bytes.fromhex("1603010200"))  # the beginning of a record of 512 bytes
+        for _ in range(30):
+            theirs.sendall(b"\1")
+            await trio.testing.wait_all_tasks_blocked(0.001)
+            mock_clock.jump(0.5)
+        raise AssertionError("it has 15 seconds")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(drip)
+        line = await line_of(Handshakes(), transport, caplog)
+        nursery.cancel_scope.cancel()
+    assert line.endswith(f"within {HANDSHAKE_S:g} seconds")
+
+
 @pytest.mark.parametrize("kind", ["certificates of a megabyte", "an old version"])
 async def test_clients_that_go_too_far(
     pair: Pair, caplog: pytest.LogCaptureFixture, tmp_path: Path, kind: str

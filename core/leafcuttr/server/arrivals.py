@@ -25,10 +25,10 @@ def extended(until: float) -> float:
 async def wait_for_arrival(descriptor: int, until: float = inf) -> None:
     """Wait until the socket is readable, or has failed. One task for each socket; it is not closed meanwhile.
 
-    Raises trio.TooSlowError if nothing has arrived until then (trio's time, `extended`). What has arrived by then and
+    Raises trio.TooSlowError if nothing has arrived until then (trio's time). What has arrived by then and
     waits for its turn is not late: where many come at once, the time that the broker takes is not the client's.
     """
-    with trio.move_on_at(extended(until)):
+    with trio.move_on_at(until):
         await _wait(descriptor)
         return
     if not _has_arrived(descriptor):

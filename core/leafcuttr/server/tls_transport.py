@@ -79,11 +79,11 @@ class TlsTransport:
     async def handshake(self, limiter: trio.CapacityLimiter, until: float = inf) -> None:
         """Raises OSError: ssl.SSLError for what is wrong with it, ConnectionError if the peer has gone. Raises
         trio.TooSlowError if the peer takes longer than until then (trio's time)."""
-        uses_key = True
+        uses_key, ends = True, extended(until)
         while True:
             # The client speaks first.
             if not self._has_more:
-                await wait_for_arrival(self.descriptor, until)
+                await wait_for_arrival(self.descriptor, ends)
             try:
                 if not self._receive(_LEAST):
                     raise ConnectionResetError("the peer has gone")
@@ -93,6 +93,8 @@ class TlsTransport:
             flight = await self._send_all(until)
             if is_over:
                 break
+            if flight:  # an answer is waited for; one that comes byte by byte has no longer
+                ends = extended(until)
             # What is left of TLS 1.3 then is the client's Finished, if it is not asked for a certificate: it takes less
             # time than the way to a thread.
             uses_key = self._tls.context.verify_mode is not ssl.CERT_NONE or not _is_encrypted(flight)

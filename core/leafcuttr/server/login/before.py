@@ -60,7 +60,7 @@ class BeforeLogin:
         login = self._login
         while login.state is not LoginState.DONE:
             if self._versions <= _MOST_VERSIONS:
-                self._ends = extended(self._until)
+                self._ends = extended(self._until)  # for a request, not for each of its bytes
             frame = await self._frame()
             answer = await (self._bare_answer(frame) if self._bare else self._answer(frame))
             if login.state is LoginState.FAILED:
@@ -147,9 +147,7 @@ class BeforeLogin:
             try:
                 count = self._transport.receive_into(memoryview(piece))
             except BlockingIOError:
-                if trio.current_time() >= self._ends:  # of one request, not of each of its bytes
-                    raise trio.TooSlowError from None
-                await wait_for_arrival(self._transport.descriptor, self._until)
+                await wait_for_arrival(self._transport.descriptor, self._ends)
                 continue
             if not count:
                 raise ConnectionResetError("the peer has gone")
