@@ -83,6 +83,11 @@ def test_log_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_from_open_to_secured(tmp_path: Path) -> None:
+    assert run_page("tutorial/secure.md", tmp_path) >= 7
+
+
+@pytest.mark.long
 def test_quotas(tmp_path: Path) -> None:
     assert run_page("how-to/quotas.md", tmp_path) >= 2
 

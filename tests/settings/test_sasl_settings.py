@@ -19,6 +19,7 @@ from support.changing import alter_broker
 from support.live_broker import LiveBroker
 from support.logs import batch
 from support.refused_start import refusal
+from support.tls_peer import Certificates
 from support.waiting import until
 from support.wire_client import WireClient
 
@@ -222,3 +223,30 @@ def test_a_client_can_have_nothing_looked_up(serve: Any, tmp_path: Any) -> None:
     given = {**GIVEN, "config.providers": "f", JAAS: GIVEN[JAAS]}
     with serve(given) as broker:
         assert broker.broker.settings.list("config.providers") == ("f",)
+
+
+@pytest.mark.parametrize(
+    ("host", "protocol", "warns"),
+    [
+        ("0.0.0.0", "SASL_PLAINTEXT", True),
+        ("127.0.0.1", "SASL_PLAINTEXT", False),
+        ("0.0.0.0", "SASL_SSL", False),
+    ],
+)
+def test_passwords_that_others_could_read_have_a_warning(
+    serve: Any, tmp_path: Any, caplog: pytest.LogCaptureFixture, host: str, protocol: str, warns: bool
+) -> None:
+    settings = {
+        "listeners": f"IN://{host}:0",
+        "advertised.listeners": "IN://127.0.0.1:9092",
+        "listener.security.protocol.map": f"IN:{protocol}",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.in.plain.sasl.jaas.config": f'{MODULE} required user_alice="secret";',
+        "ssl.keystore.location": Certificates(tmp_path).issue("127.0.0.1").file,
+    }
+    with serve(settings):
+        pass
+    line = (
+        "listener IN takes passwords by PLAIN without TLS: all who see the network can read them (SASL_SSL)"
+    )
+    assert (line in caplog.messages) is warns

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from leafcuttr.cli.common.librdkafka.client import client_settings
 from leafcuttr.cli.consume.reading import TopicReader, Watch
@@ -108,3 +108,23 @@ def test_ctrl_c_while_librdkafka_calls_back_ends_the_reading() -> None:
                 pass
     finally:
         consumer.close()
+
+
+@pytest.mark.parametrize("in_group", [False, True])
+def test_who_may_read_a_topic_needs_no_right_on_a_group(in_group: bool) -> None:
+    """librdkafka looks for the coordinator of its group whether or not it is a member of one, and says what it gets."""
+
+    class Refused:
+        def error(self) -> KafkaError:
+            return KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)
+
+    class Nothing:
+        def assign(self, partitions: Any) -> None: ...
+
+    reader = TopicReader(Nothing(), Watch(), "broker.test:9092", None)
+    if in_group:
+        with pytest.raises(KafkaException):
+            reader._is_wanted(Refused())
+    else:
+        reader.assign("t", {0: 0})
+        assert not reader._is_wanted(Refused())

@@ -111,12 +111,14 @@ class TopicReader:
         self._ends = ends
         self._idle_s = idle_s
         self._ended: set[int] = set()
+        self._in_group = True
         self._given: set[int] | None = None  # None until the group has given this member anything, or nothing
 
     def assign(self, topic: str, first: dict[int, int]) -> None:
         """Read these partitions from these offsets."""
         from confluent_kafka import TopicPartition
 
+        self._in_group = False
         self._given = set(first)
         if self._ends is not None:
             self._ended = {number for number, offset in first.items() if offset >= self._ends[number]}
@@ -176,6 +178,8 @@ class TopicReader:
 
         error = message.error()
         if error is not None:
+            if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and not self._in_group:
+                return False  # librdkafka looks for a coordinator all the same
             if error.code() != KafkaError._PARTITION_EOF:
                 raise_error(error)
             self._ended.add(message.partition())
