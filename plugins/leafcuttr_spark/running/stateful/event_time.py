@@ -40,6 +40,10 @@ _LAG, _SHIFT = "leafcuttr.lag", "leafcuttr.shift"
 _KEPT_MS: Final = 3_600_000
 """Where no source has a watermark: after which event time lookups forget what a table had before."""
 
+_FIRST_MS: Final = -62_135_596_800_000
+_END_MS: Final = 253_402_300_800_000
+"""The years 1 to 9999. Far beyond them the arithmetic of windows overflows, which fails the batch of one such row."""
+
 _STATEFUL: Final = (Aggregate, Count, Reduce, Deduplicate, Join, Lookup, Process)
 
 
@@ -65,6 +69,8 @@ def with_event_time(frame: "DataFrame", source: Source, pipeline: Pipeline) -> "
         if TIME in frame.columns:
             time = f.when(f.col(OFFSET).isNull(), f.col(TIME)).otherwise(time)
         frame = frame.withColumn(TIME, time)
+    elif TIME in frame.columns:
+        frame = frame.withColumn(TIME, as_time(f.col(TIME), frame.schema[TIME].dataType))
     delay = _watermark_ms(source, pipeline)
     if delay is None or not frame.isStreaming or TIME not in frame.columns:
         return frame
@@ -88,10 +94,13 @@ def tick_options(source: Source, pipeline: Pipeline) -> dict[str, str]:
 
 
 def as_time(value: "Column", kind: Any) -> "Column":
-    """Numbers are milliseconds since 1970, as Kafka has them. Null for what is no time."""
+    """Numbers are milliseconds since 1970, as Kafka has them. Null for what is no time of the years 1 to 9999, as
+    nanoseconds are that were taken for milliseconds."""
     if isinstance(kind, (ByteType, ShortType, IntegerType, LongType)):
-        return f.timestamp_millis(value)
-    return value if isinstance(kind, TimestampType) else value.try_cast("timestamp")
+        return f.timestamp_millis(f.when((value >= _FIRST_MS) & (value < _END_MS), value))
+    time = value if isinstance(kind, TimestampType) else value.try_cast("timestamp")
+    first, end = (f.timestamp_millis(f.lit(each)) for each in (_FIRST_MS, _END_MS))
+    return f.when((time >= first) & (time < end), time)
 
 
 def _watermark_ms(source: Source, pipeline: Pipeline) -> int | None:

@@ -79,6 +79,35 @@ def test_a_late_record_becomes_a_dead_letter(
     assert letter.headers["lc.dead.letter.offset"] == "3"
 
 
+def test_a_record_with_a_time_that_is_none_fails_nothing(
+    spark: Any, live: BrokerProcess, wide: str, tmp_path: Path
+) -> None:
+    """Brokers take any time where topics allow it. It neither fails the batch nor makes late what comes after it."""
+    topic, out, dead = f"{wide}-one", f"{wide}-out", f"{wide}-dead"
+    librdkafka.create(live.address, topic, 1, message_timestamp_after_max_ms=str(2**63 - 1))
+    for name in (out, dead):
+        librdkafka.create(live.address, name, 1)
+    fill(live.address, topic, [{"id": "a", "n": 0}], timestamp=2**63 - 1)
+    for at in (1000, 60_000):
+        fill(live.address, topic, [{"id": "a", "n": at}], timestamp=BASE + at)
+    pipe = pipeline(
+        live.address,
+        tmp_path,
+        {"in": json_source(topic, "id STRING, n BIGINT", watermark_ms=1000)},
+        [Step("count", Count(("id",), window=TumblingWindow(10_000), grace_ms=1000, emit="final"))],
+        {"out": sink("count", out, key=key_as("id"))},
+        letters=DeadLetters(dead),
+        late="dead-letters",
+        records_per_batch=1,
+    )
+    run(with_state(pipe), spark)
+    assert [each.json["count"] for each in records(spark, live.address, out, 1)] == [1]
+    (letter,) = records(spark, live.address, dead, 1)
+    assert letter.json == {"id": "a", "n": 0}
+    assert letter.headers["lc.dead.letter.reason"] == "it has no event time"
+    assert letter.headers["lc.dead.letter.offset"] == "0"
+
+
 def test_tables_of_topics(spark: Any, live: BrokerProcess, wide: str, tmp_path: Path) -> None:
     names = [f"{wide}-{name}" for name in ("orders", "customers", "regions", "out")]
     orders, customers, regions, out = names
