@@ -205,21 +205,56 @@ def test_a_stage_that_ran_again_is_refused(spark: Any) -> None:
         _check_stages(SimpleNamespace(statusTracker=lambda: tracker), jobs)
 
 
-@pytest.mark.usefixtures("spark")
-def test_speculation_is_refused() -> None:
-    from leafcuttr_spark.options import OptionError
-    from leafcuttr_spark.spark.sink import _check_session
+def test_a_batch_of_which_a_stage_ran_again_is_not_committed(
+    spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from leafcuttr_spark.spark import sink as module
 
-    conf = SimpleNamespace(getConf=lambda: {"spark.speculation": "true"})
+    fill(live, wide, 0, 30)
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "ran_again", lambda context, jobs: iter((7,)))
+        with pytest.raises(Exception, match="Spark ran stage 7 of the batch again"):
+            run(source(spark, live, wide), sink(live, out), tmp_path / "checkpoint")
+    assert stored(spark, live, out) == []
+    run(source(spark, live, wide), sink(live, out), tmp_path / "checkpoint")
+    until_stored(spark, live, out, list(range(30)))
+
+
+@pytest.mark.parametrize("way", ["stream", "batch"])
+def test_speculation_is_refused(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the transactional id is taken over, which would end an earlier run: no cluster is asked for."""
+    pytest.importorskip("pyspark")
+    from leafcuttr_spark.options import OptionError
+    from leafcuttr_spark.sink.marker import MicroBatch
+    from leafcuttr_spark.spark import sink as module
+
+    context = SimpleNamespace(getConf=lambda: {"spark.speculation": "true"})
+    frame: Any = SimpleNamespace(sparkSession=SimpleNamespace(sparkContext=context, _jvm=None))
+    monkeypatch.setattr(module, "micro_batch", lambda spark, batch: MicroBatch("query", batch, ""))
+    given = {"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t", "kafka.transactional.id": "t"}
     with pytest.raises(OptionError, match=r"spark\.speculation is true"):
-        _check_session(SimpleNamespace(sparkContext=conf, _jvm=None))
+        if way == "stream":
+            module.TopicSink(given)(frame, 0)
+        else:
+            module.write_topics(frame, given)
+
+
+def test_a_stream_s_sink_is_for_no_other_frame(spark: Any) -> None:
+    from leafcuttr_spark.options import OptionError
+    from leafcuttr_spark.spark.sink import TopicSink
+
+    given = {"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t", "kafka.transactional.id": "t"}
+    with pytest.raises(OptionError, match="TopicSink is for writeStream"):
+        TopicSink(given)(spark.range(1), 0)
 
 
 def test_a_timeout_above_the_broker_s_is_refused_at_once(
     spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path
 ) -> None:
     fill(live, wide, 0, 3)
-    with pytest.raises(Exception, match="timeout"):
+    with pytest.raises(
+        Exception, match=r"2000000000 ms is not from 1 ms to the cluster's transaction\.max\.timeout\.ms"
+    ):
         run(
             source(spark, live, wide),
             sink(live, out, **{"kafka.transaction.timeout.ms": "2000000000"}),
