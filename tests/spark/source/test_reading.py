@@ -170,6 +170,21 @@ def test_records_that_are_gone(live: LiveBroker, peer: BlockingPeer, topic: str,
         assert read(peer, Span(span.partition, 5, 15), given) == []
 
 
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_partition_that_ends_before_what_a_task_is_to_read(
+    live: LiveBroker, peer: BlockingPeer, topic: str, fails: bool
+) -> None:
+    """As after a topic was truncated between the plan and the task."""
+    librdkafka.send(live.address, topic, numbers(0, 10), timestamp=1)
+    span = Span(TopicPartition(topic, 0), 20, 30)
+    given = options(topic, failOnDataLoss=str(fails).lower())
+    if fails:
+        with pytest.raises(DataLossError, match=f"{topic}-0 ends at offset 10: offsets up to 30 are gone"):
+            read(peer, span, given)
+    else:
+        assert read(peer, span, given) == []
+
+
 def test_offsets_that_never_come_end_the_task_with_a_line(
     live: LiveBroker, peer: BlockingPeer, topic: str
 ) -> None:

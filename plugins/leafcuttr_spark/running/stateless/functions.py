@@ -194,7 +194,7 @@ def _caller(
         function = partial(found_by_path(path, folder), **arguments)
         made: list[Any] = []
         errors: list[str | None] = []
-        for row in rows.to_pylist():
+        for row in _as_python(rows):
             found, error = ([], None) if row is None else _called(function, row, kind)
             if error is not None and part is not None:
                 raise FunctionError(f"{part}: {error}")
@@ -207,8 +207,25 @@ def _caller(
     return call
 
 
+def _as_python(rows: pa.Array) -> list[Any]:
+    """In place of a row that Python cannot hold, as one with a time behind the year 9999, what it says of that."""
+    try:
+        return list(rows.to_pylist())
+    except Exception:
+        return [_one_as_python(row) for row in rows]
+
+
+def _one_as_python(row: pa.Scalar) -> Any:
+    try:
+        return row.as_py()
+    except Exception as error:
+        return error
+
+
 def _called(function: Callable[[Any], Any], row: Any, kind: pa.DataType) -> tuple[Any, str | None]:
     try:
+        if isinstance(row, Exception):
+            raise row
         found = function(row)
         whole = [] if found is None else found if isinstance(found, list) else [found]
         pa.array(whole, kind)

@@ -26,3 +26,7 @@ def spread(row: dict[str, Any], times: int = 1) -> Any:
 
 def wrong_type(row: dict[str, Any]) -> Any:
     return {"id": "no number", "part": 1} if row["id"] == 2 else {"id": row["id"], "part": 0}
+
+
+def year(row: dict[str, Any]) -> Any:
+    return {"year": row["at"].year}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from leafcuttr_spark.pipelines.errors import PipelineError, PipelineRefusedError
@@ -100,3 +101,23 @@ def test_a_function_of_records(spark: Any) -> None:
     assert wrong[0] == {"id": 1, "part": 0}
     assert wrong[1].startswith("ArrowInvalid: ")
     assert wrong[2] == {"id": 3, "part": 0}
+
+
+def test_a_row_that_python_cannot_hold_is_an_error_of_its_own() -> None:
+    """A timestamp may lie beyond what a `datetime` holds: the other rows of the batch are none the worse."""
+    pytest.importorskip("pyspark")
+    from leafcuttr_spark.running.stateless.functions import FunctionError, _caller
+
+    micros = [0, 253_402_300_800_000_000, -(2**62)]
+    times = pa.array(micros, pa.int64()).cast(pa.timestamp("us", "UTC"))
+    given = pa.StructArray.from_arrays([times], names=["at"])
+    kind = pa.struct([("year", pa.int64())])
+    made = _caller("own_functions:year", {}, HERE, kind, None)(given).to_pylist()
+    assert [each["rows"] for each in made] == [[{"year": 1970}], None, None]
+    assert [(each["error"] or "").partition(":")[0] for each in made] == [
+        "",
+        "OverflowError",
+        "OverflowError",
+    ]
+    with pytest.raises(FunctionError, match=r"^steps\[0\] \(x\): OverflowError: [^\n]+$"):
+        _caller("own_functions:year", {}, HERE, kind, "steps[0] (x)")(given)
