@@ -49,6 +49,10 @@ def main() -> None:
     out = f.to_json(f.struct((f.col("value.n") * 2).alias("n"))).alias("value")
     exactly = {**cluster, "topic": to, "kafka.transactional.id": to}
     told: dict[str, Any] = {"total": total, "bad": bad}
+    try:
+        topic_frame(spark, {**cluster, "subscribe": topic}, stream=False, via="kafka")
+    except OptionError as error:
+        told["without the connector"] = str(error)
     written = topic_frame(spark, read, stream=True).where("error IS NULL").select("key", out).writeStream
     sink = TopicSink(exactly)
     if where.startswith("sc://"):

@@ -67,6 +67,8 @@ def numbers(address: str, topic: str) -> list[int]:
     return sorted(json.loads(value)["n"] for value in found)
 
 
+NO_CONNECTOR = "via is kafka, and Spark's own Kafka connector is not there: start Spark with --packages org."
+"""Neither session has its jar."""
 GOOD = [number for number in range(COUNT) if number % 100 != 99]
 
 
@@ -77,6 +79,7 @@ def test_a_cluster_of_two_workers(live: BrokerProcess, tmp_path: Path) -> None:
     with standalone(tmp_path) as cluster:
         told = ran(cluster.master, live.address, topic, to, tmp_path)
         assert cluster.both_work
+    assert told.pop("without the connector").startswith(NO_CONNECTOR)
     assert told == {"total": sum(GOOD), "bad": COUNT // 100}
     assert numbers(live.address, to) == [2 * number for number in GOOD]
 
@@ -91,6 +94,7 @@ def test_spark_connect(live: BrokerProcess, tmp_path: Path) -> None:
     librdkafka.create(live.address, to, 2)
     with running_connect(tmp_path) as url:
         told = ran(url, live.address, topic, to, tmp_path)
+    assert told.pop("without the connector").startswith(NO_CONNECTOR)
     assert told.pop("refused").startswith("Spark Connect does not say which query and stages a batch has")
     assert told == {"total": sum(GOOD), "bad": COUNT // 100, "batch": {to: len(GOOD)}}
     assert numbers(live.address, to) == sorted(2 * number for number in (*GOOD, *GOOD))
