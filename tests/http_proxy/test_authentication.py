@@ -284,8 +284,18 @@ async def test_certificates(tmp_path: Path, authority: trustme.CA, caplog: pytes
         for http2 in (False, True):
             async with httpx.AsyncClient(verify=context, http2=http2) as client:
                 assert (await client.get(url)).status_code == 200
+        if shutil.which("curl"):
+            own = tmp_path / "own.pem"
+            authority.issue_cert(common_name="sensor-8").private_key_and_cert_chain_pem.write_to_path(
+                str(own)
+            )
+            command = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "--cacert", str(trust), url]
+            for more, status in ((["--cert", str(own)], b"200"), ([], b"403")):
+                done = await trio.run_process([*command, *more], capture_stdout=True)
+                assert done.stdout == status
     lines = [record.getMessage() for record in caplog.records]
-    assert any("GET /topics 200" in line and "User:CN=sensor-7," in line for line in lines)
+    for name in ("sensor-7", *(("sensor-8",) if shutil.which("curl") else ())):
+        assert any("GET /topics 200" in line and f"User:CN={name}," in line for line in lines)
 
 
 @pytest.mark.setting("lc.http.proxy.authenticators")
