@@ -164,6 +164,24 @@ def spark(version: str, kafka: str) -> list[Path]:
     return sorted((folder / "libs").glob("*.jar"))
 
 
+def mini_yarn(version: str, *arguments: str) -> list[str]:
+    """The command line that runs a source file on Hadoop's YARN for tests, of that version."""
+    folder = cache(f"hadoop-mini-yarn-{version}")
+    wanted = [
+        ("org.apache.hadoop", "hadoop-client-minicluster", version, ""),
+        ("org.apache.hadoop", "hadoop-client-runtime", version, ""),
+        # What it needs and does not say.
+        ("org.junit.jupiter", "junit-jupiter-api", "5.13.1", ""),
+        ("org.mockito", "mockito-core", "4.11.0", ""),
+        ("org.bouncycastle", "bcprov-jdk18on", "1.78.1", ""),
+        ("org.bouncycastle", "bcpkix-jdk18on", "1.78.1", ""),
+        ("org.slf4j", "slf4j-reload4j", "1.7.36", ""),
+    ]
+    _fetch(folder, f"hadoop-client-minicluster-{version}.jar", wanted)
+    options = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    return ["java", *options, "-cp", f"{folder}/libs/*", *arguments]
+
+
 def hivemq(version: str, *arguments: str) -> list[str]:
     """The command line that runs a source file on HiveMQ's MQTT client of that version."""
     folder = cache(f"hivemq-mqtt-client-{version}")
