@@ -39,10 +39,9 @@ from confluent_kafka import KafkaException, Producer
 from crash.copies import Cluster, check, committed_records
 from leafcuttr_spark.contracts import SinkBatch
 from leafcuttr_spark.points import DRIVER, VARIABLE, WORKER
-from spark.running import own_sinks
-from spark.running.own_sinks import read_table
-from support import librdkafka
+from support import librdkafka, own_sinks
 from support.broker_process import clean_environ
+from support.own_sinks import read_table
 from support.waiting import free_port, until
 
 PARTITIONS = 3

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from leafcuttr_spark.testing import check_sink, sink_report
-from spark.running.own_sinks import Appends, Table, read_table
+from support.own_sinks import Appends, Table, read_table
 
 
 def test_a_table_by_batches_holds_it(spark: Any, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from leafcuttr_spark.pipelines.model import (
 from leafcuttr_spark.pipelines.operations import Apply, Branch, Filter, Lookup, Map, Select
 from leafcuttr_spark.pipelines.reading.transform_parts import transform
 from spark.running.pipes import committed, fill, key_as, pipeline, records, run, sink, source
-from support import librdkafka
+from support import librdkafka, own_sinks
 from support.broker_process import BrokerProcess
 from support.waiting import until
 
@@ -115,7 +115,7 @@ def test_files_and_a_sink_in_python_beside_a_topic(
         ),
         file=tmp_path / "pipe.yaml",
     )
-    (tmp_path / "own_sinks.py").symlink_to(Path(__file__).parent / "own_sinks.py")
+    (tmp_path / "own_sinks.py").symlink_to(own_sinks.__file__)
     with pytest.raises(PipelineError, match="the disk is full"):
         run(pipe, spark)
     assert records(spark, live.address, out) == []
@@ -182,7 +182,7 @@ def test_a_batch_that_passes_the_limit_is_written_nowhere(
         "files": Sink("orders", FileTarget(str(tmp_path / "files"), "json")),
         "own": Sink("orders", PythonTarget("own_sinks:Folder", {"path": str(tmp_path / "own")})),
     }
-    (tmp_path / "own_sinks.py").symlink_to(Path(__file__).parent / "own_sinks.py")
+    (tmp_path / "own_sinks.py").symlink_to(own_sinks.__file__)
     letters = DeadLetters(f"{out}-dead", stop_after=1)
     pipe = pipeline(live.address, tmp_path, {"orders": source(wide)}, [], sinks, letters=letters)
     with pytest.raises(DeadLetterLimitError):
@@ -242,7 +242,7 @@ def test_what_was_opened_is_closed_where_a_pipeline_does_not_start(
     spark: Any, live: BrokerProcess, wide: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     fill(live.address, wide, orders(0, 1))
-    (tmp_path / "own_sinks.py").symlink_to(Path(__file__).parent / "own_sinks.py")
+    (tmp_path / "own_sinks.py").symlink_to(own_sinks.__file__)
     (tmp_path / "regions").mkdir()
     (tmp_path / "regions" / "one.csv").write_text("code,region\na,north\n")
     regions = Source(
