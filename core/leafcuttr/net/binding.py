@@ -13,6 +13,7 @@ from leafcuttr.errors import AddressTaken, StartError
 # Another address of the same listener may have taken a port that the kernel chose for the first.
 _TRIES: Final = 5
 _BACKLOG: Final = 1024
+_RECEIVE_BUFFER: Final = "socket.receive.buffer.bytes"
 _NO_SUCH_ADDRESS: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 BufferSizes = Sequence[tuple[int, int]]
@@ -28,7 +29,11 @@ def listen_backlog(settings: Settings) -> int:
     so a thousand clients that come at once would need many.
     """
     name = "socket.listen.backlog.size"
-    return settings.int(name) if settings.source(name) is not Source.DEFAULT_CONFIG else _BACKLOG
+    return settings.int(name) if _is_set(settings, name) else _BACKLOG
+
+
+def _is_set(settings: Settings, name: str) -> bool:
+    return settings.source(name) is not Source.DEFAULT_CONFIG
 
 
 def requested_buffer_sizes(settings: Settings) -> BufferSizes:
@@ -38,20 +43,19 @@ def requested_buffer_sizes(settings: Settings) -> BufferSizes:
     `size_for_local_tls` for the exception.
     """
     options = (
-        ("socket.receive.buffer.bytes", socket.SO_RCVBUF),
+        (_RECEIVE_BUFFER, socket.SO_RCVBUF),
         ("socket.send.buffer.bytes", socket.SO_SNDBUF),
     )
     return [
         (option, settings.int(name))
         for name, option in options
-        if settings.source(name) is not Source.DEFAULT_CONFIG and settings.int(name) > 0
+        if _is_set(settings, name) and settings.int(name) > 0
     ]
 
 
 def receive_buffer_for_local_tls(settings: Settings) -> int:
     """Bytes for `size_for_local_tls`: the default of `socket.receive.buffer.bytes`, or 0 where that is set."""
-    name = "socket.receive.buffer.bytes"
-    return settings.int(name) if settings.source(name) is Source.DEFAULT_CONFIG else 0
+    return 0 if _is_set(settings, _RECEIVE_BUFFER) else settings.int(_RECEIVE_BUFFER)
 
 
 def size_for_local_tls(connection: socket.socket, size: int) -> None:

@@ -14,6 +14,7 @@ import trio
 _AT_ONCE: Final = 8
 """Tasks that are resumed in one turn: each goes on for some tenths of a millisecond."""
 _LEAST_S: Final = 1.0
+"""For each answer of a peer whose own time is over, because the broker had others to serve."""
 
 
 def extended(until: float) -> float:
@@ -25,8 +26,8 @@ def extended(until: float) -> float:
 async def wait_for_arrival(descriptor: int, until: float = inf) -> None:
     """Wait until the socket is readable, or has failed. One task for each socket; it is not closed meanwhile.
 
-    Raises trio.TooSlowError if nothing has arrived until then (trio's time). What has arrived by then and
-    waits for its turn is not late: where many come at once, the time that the broker takes is not the client's.
+    Raises trio.TooSlowError if nothing has arrived until then (trio's time). What has arrived by then and waits for its
+    turn is not late: where many come at once, the time that the broker takes is not the client's.
     """
     with trio.move_on_at(until):
         await _wait(descriptor)

@@ -61,7 +61,7 @@ def attempted(frame: "DataFrame", part: str, values: Sequence[Expression], *, ca
     """The values of these expressions, null in rows with an error, which those that fail get here. The frame has a
     column more, which `rows.chosen` leaves out."""
     tries = can_try(frame.sparkSession)
-    risky = [number for number, each in enumerate(values) if not each.is_safe and tries]
+    risky = [number for number, each in enumerate(values) if not each.is_safe] if tries else []
     told = [each for each in values if each.problem is not None]
     if not catches or not (risky or told):
         raising = [each.raising for each in values]

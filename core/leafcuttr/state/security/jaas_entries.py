@@ -18,16 +18,13 @@ _LOGIN_CONFIG: Final = "java.security.auth.login.config"
 
 def jaas_entries(settings: Settings, listener: str, mechanism: str) -> tuple[str, Sequence[JaasEntry]]:
     """Where they come from, for messages, and the entries: the same object for the same text. Empty where neither is
-    there. Raises StartError."""
+    there. Raises StartError for a file; what a setting has was checked when it was taken (`checks.jaas_entry`)."""
     name = f"{LISTENER_PREFIX}{listener.lower()}.{mechanism.lower()}.sasl.jaas.config"
     text = settings.values.get(name)
     if text is None:
         path = java_property(_LOGIN_CONFIG)
         return f"KAFKA_OPTS: {path}", () if path is None else _entries_of_file(path, listener.lower())
-    try:
-        return name, _entries_of_text(str(text))
-    except JaasError as error:
-        raise StartError(f"{name}: {error}") from None
+    return name, _entries_of_text(str(text))
 
 
 def java_property(name: str) -> str | None:

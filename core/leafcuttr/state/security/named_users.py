@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from leafcuttr.config.catalog import LISTENER_PREFIX
-from leafcuttr.config.jaas import JaasError, parse_entry
+from leafcuttr.config.jaas import parse_entry
 from leafcuttr.config.settings import Settings
-from leafcuttr.errors import StartError
 from leafcuttr.state.security.jaas_entries import jaas_entries
 
 _PLAIN_MODULE: Final = "PlainLoginModule"
@@ -17,15 +16,12 @@ _PLAIN_MODULE: Final = "PlainLoginModule"
 
 def trusted_file(settings: Settings, listener: str) -> str | None:
     """The authorities that sign the certificate of the keys' endpoint: `ssl.truststore.location` of the mechanism's
-    JAAS entry, where Kafka has it. Raises StartError."""
+    JAAS entry, where Kafka has it."""
     name = f"{LISTENER_PREFIX}{listener.lower()}.oauthbearer.sasl.jaas.config"
     text = settings.values.get(name)
     if text is None:
         return None
-    try:
-        return parse_entry(str(text)).options.get("ssl.truststore.location")
-    except JaasError as error:
-        raise StartError(f"{name}: {error}") from None
+    return parse_entry(str(text)).options.get("ssl.truststore.location")
 
 
 def named_users(settings: Settings, listener: str) -> Mapping[str, str] | None:
