@@ -146,7 +146,7 @@ class Streams:
         from pyspark.sql import functions as f
 
         from leafcuttr_spark.running.compiling import Compilation, StepContext
-        from leafcuttr_spark.running.rows import ERROR, RECORD
+        from leafcuttr_spark.running.rows import ERROR, record_of
         from leafcuttr_spark.running.stateful import COMPILERS
 
         common = Compilation(pipeline, self._spark, True)
@@ -158,11 +158,9 @@ class Streams:
             frames[name].select(f.lit(name).alias("name"), f.to_json(f.struct("*"), _WHOLE).alias("row"))
             for name in wanted
         ]
-        letter = f.struct(f.col(ERROR), f.col(RECORD)["value"].cast("string").alias("value"))
-        parts += [
-            each.select(f.lit(DEAD).alias("name"), f.to_json(letter, _WHOLE).alias("row"))
-            for each in common.asides
-        ]
+        for each in common.asides:
+            letter = f.struct(f.col(ERROR), record_of(each)["value"].cast("string").alias("value"))
+            parts.append(each.select(f.lit(DEAD).alias("name"), f.to_json(letter, _WHOLE).alias("row")))
         whole = parts[0]
         for each in parts[1:]:
             whole = whole.unionByName(each)

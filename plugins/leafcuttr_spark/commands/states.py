@@ -17,7 +17,7 @@ from leafcuttr_spark.commands.common_runs import place_of
     "keys",
     multiple=True,
     metavar="COLUMN=VALUE",
-    help="Only the row with this value of the key, as JSON or as text; may be repeated.",
+    help="Only rows with this value in this column of the key, as JSON or as text; may be repeated.",
 )
 @click.option(
     "--limit", type=click.IntRange(1), default=100, show_default=True, help="How many rows are read."
@@ -76,14 +76,11 @@ def state(file: str, step: str, variables: dict[str, str], keys: tuple[str, ...]
     context.print_table(("key", "value"), [[_text(row.get("key")), _text(_value(row))] for row in rows])
 
 
-def _key(text: str) -> tuple[str, Any]:
+def _key(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise click.UsageError(f"--key {text}: allowed is COLUMN=VALUE")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
+    return name, value
 
 
 def _value(row: dict[str, Any]) -> Any:

@@ -21,7 +21,7 @@ from leafcuttr_spark.pipelines.operations import WINDOW_COLUMNS, Emit, Window
 from leafcuttr_spark.running.rows import TIME, column
 from leafcuttr_spark.running.stateful.event_time import DUE, delay_of, due
 from leafcuttr_spark.running.stateful.late import WATERMARK
-from leafcuttr_spark.running.stateful.portable import packed, packed_type, unpacked
+from leafcuttr_spark.running.stateful.portable import back, packed, packed_type, portable, there, unpacked
 from leafcuttr_spark.state.windows import NEVER, Timed, final, updates
 
 if TYPE_CHECKING:
@@ -42,19 +42,19 @@ def collected(
     names = [each for each in frame.columns if each != WATERMARK and each not in by]
     waits = grace_ms + delay_of(frame).shift
     rows = frame.select(
-        *map(column, by),
+        *(there(column(each), frame.schema[each].dataType).alias(each) for each in by),
         f.unix_millis(f.col(TIME)).alias(_AT),
         (f.col(WATERMARK) - f.lit(grace_ms)).alias(_CLOSED),
         packed(frame, names).alias(_ROW),
     )
     row = packed_type(frame, names)
-    keys = [StructField(each, frame.schema[each].dataType) for each in by]
+    keys = [StructField(each, portable(frame.schema[each].dataType)) for each in by]
     numbers = [StructField(each, _LONG) for each in (*WINDOW_COLUMNS, DUE, EMISSION)]
     output = StructType([*keys, *numbers, StructField(GONE, BooleanType()), StructField(_ROW, row)])
     processor = Collector(window, emit, waits, row, name, tuple(output.names))
     found = rows.groupBy(*map(column, by)).transformWithState(processor, output, "append", "EventTime")
     return found.select(
-        *map(column, by),
+        *(back(column(each), frame.schema[each].dataType).alias(each) for each in by),
         *map(f.col, (*WINDOW_COLUMNS, EMISSION, GONE)),
         due(f.timestamp_millis(f.col(DUE))),
         *unpacked(f.col(_ROW), frame, names),

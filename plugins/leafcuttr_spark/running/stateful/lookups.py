@@ -27,7 +27,7 @@ from leafcuttr_spark.running.rows import DELETED, HIDDEN, OFFSET, TIME, column, 
 from leafcuttr_spark.running.stateful.event_time import as_time, delay_of
 from leafcuttr_spark.running.stateful.everywhere import looked_up_everywhere
 from leafcuttr_spark.running.stateful.joins import right_columns
-from leafcuttr_spark.running.stateful.portable import packed, packed_type, unpacked
+from leafcuttr_spark.running.stateful.portable import packed, packed_type, unpacked, with_portable
 from leafcuttr_spark.running.stateful.stores import check_store
 from leafcuttr_spark.running.stateful.tables import joined_tables
 from leafcuttr_spark.state.versions import Change, Version, as_of, changed, remembered
@@ -77,7 +77,9 @@ def _as_of(operation: Lookup, stream: "DataFrame", table: "DataFrame", name: str
     keys = [each for each in both.columns if each.startswith(KEY)]
     output = StructType([StructField(_RECORD, rows), StructField(_TABLE, of_table)])
     processor = AsOf(operation.kind == "inner", of_table, name, delay_of(stream).shift)
-    found = both.groupBy(*keys).transformWithState(processor, output, "append", "EventTime")
+    found = (
+        with_portable(both, keys).groupBy(*keys).transformWithState(processor, output, "append", "EventTime")
+    )
     return found.select(
         *unpacked(f.col(_RECORD), stream, stream.columns), *unpacked(f.col(_TABLE), table, kept)
     ).select(*_ordered(stream, kept))

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import functions as f
 from pyspark.sql.streaming import StatefulProcessor
 
 from leafcuttr_spark.pipelines.errors import PipelineRefusedError
 from leafcuttr_spark.pipelines.operations import Process
 from leafcuttr_spark.running.paths import made_by_path
-from leafcuttr_spark.running.rows import column, user_columns
+from leafcuttr_spark.running.rows import ERROR, can_fail, column, failed, user_columns
 from leafcuttr_spark.running.stateful.event_time import check_time, unmarked
+from leafcuttr_spark.running.stateful.portable import beyond_python
 from leafcuttr_spark.running.stateful.stores import check_store
 
 if TYPE_CHECKING:
@@ -26,8 +28,9 @@ _TIMES: Final = {"none": "None", "processing": "ProcessingTime", "event": "Event
 
 def process(operation: Process, frames: "Sequence[DataFrame]", context: "StepContext") -> "DataFrame":
     """The class gets the user's columns, and gives rows with those of `output`. With timers of event time it gets the
-    watermark, and late rows as well: it decides about them."""
-    rows = context.good(frames[0])
+    watermark, and late rows as well: it decides about them. A row with a time that Python cannot hold becomes a dead
+    letter."""
+    rows = context.good(_with_what_python_cannot_hold(frames[0], context))
     check_store(context.pipeline, "state of your own")
     if operation.timers == "event":
         check_time(rows, "a timer of event time")
@@ -42,6 +45,19 @@ def process(operation: Process, frames: "Sequence[DataFrame]", context: "StepCon
     return plain.groupBy(*map(column, operation.by)).transformWithState(
         processor, operation.output, "append", _TIMES[operation.timers]
     )
+
+
+def _with_what_python_cannot_hold(frame: "DataFrame", context: "StepContext") -> "DataFrame":
+    """Rows with a time that no `datetime` holds have an error: Spark makes an object of Python of each, and where it
+    cannot the batch fails. Without dead letters it does."""
+    if not context.catches:
+        return frame
+    for name in user_columns(frame):
+        beyond = beyond_python(column(name), frame.schema[name].dataType)
+        if beyond is not None:
+            problem = f.when(beyond, failed(context.part, f"Python cannot hold the time in {name}"))
+            frame = frame.withColumn(ERROR, f.coalesce(f.col(ERROR), problem) if can_fail(frame) else problem)
+    return frame
 
 
 def _send_along(processor: Any, folder: Path) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leafcuttr_spark.pipelines.errors import PipelineError, PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Pipeline
+from leafcuttr_spark.state.keys import is_value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,21 +37,29 @@ def read_state(
     spark: "SparkSession",
     checkpoint: str,
     step: str,
-    key: Mapping[str, Any] | None = None,
+    key: Mapping[str, str] | None = None,
     limit: int = 1000,
 ) -> list[Found]:
-    """What the step keeps: `{"key": {...}, "value": {...}}` for each key, or for those with these values, at most
-    `limit`. The value of an aggregate has Spark's buffers (`sum`, `count`); rows of a join say on which `side` they
-    wait. Raises PipelineError where the checkpoint has no state of such a step.
+    """What the step keeps: `{"key": {...}, "value": {...}}` for each key, at most `limit`; with `key` for those that
+    have these values, as text (`is_value`), in these columns. The value of an aggregate has Spark's buffers (`sum`,
+    `count`); rows of a join say on which `side` they wait. Raises PipelineError where the checkpoint has no state of
+    such a step, or its key no such column.
     """
+    wanted = key or {}
     found: list[Found] = []
     parts = list(_stores(spark, checkpoint, step))
     if not parts:
         raise PipelineError(f"{checkpoint} has no state of a step {step}")
+    columns = dict.fromkeys(name for _, frame in parts for name in _key_columns(frame, step))
+    for name in wanted:
+        if name not in columns:
+            raise PipelineRefusedError(
+                f"the key of {step} has no column {name}; it has {', '.join(columns) or 'none'}"
+            )
     for more, frame in parts:
         for row in frame.toLocalIterator():
             each = {**more, **_named(row, step)}
-            if all(each["key"].get(name) == value for name, value in (key or {}).items()):
+            if all(is_value(each["key"].get(name), text) for name, text in wanted.items()):
                 found.append(each)
             if len(found) == limit:
                 return found
@@ -82,6 +91,11 @@ def _variables(properties: str | None) -> set[str] | None:
     if not properties:
         return None
     return {each["stateName"] for each in json.loads(properties).get("stateVariables", ())}
+
+
+def _key_columns(frame: "DataFrame", step: str) -> list[str]:
+    names: list[str] = getattr(frame.schema["key"].dataType, "names", [])
+    return [name.removeprefix(state_name(step, "")) for name in names]
 
 
 def _is_of(frame: "DataFrame", step: str) -> bool:

@@ -17,7 +17,14 @@ from leafcuttr_spark.pipelines.operations import Lookup
 from leafcuttr_spark.running.rows import DELETED, OFFSET, TIME, column, user_columns
 from leafcuttr_spark.running.stateful.event_time import delay_of, has_watermark, time_column
 from leafcuttr_spark.running.stateful.joins import right_columns
-from leafcuttr_spark.running.stateful.portable import packed, packed_type, unpacked
+from leafcuttr_spark.running.stateful.portable import (
+    back,
+    packed,
+    packed_type,
+    portable,
+    unpacked,
+    with_portable,
+)
 from leafcuttr_spark.state.pairs import Change, Pair, joined
 
 if TYPE_CHECKING:
@@ -38,7 +45,7 @@ def joined_tables(operation: Lookup, left: "DataFrame", right: "DataFrame", name
     keys = [f"_lc_key_{number}" for number in range(len(operation.on))]
     output = StructType(
         [
-            *(both.schema[each] for each in keys),
+            *(StructField(each, portable(both.schema[each].dataType)) for each in keys),
             StructField(_AT, _LONG),
             StructField(_LEFT, types[0]),
             StructField(_RIGHT, types[1]),
@@ -46,9 +53,13 @@ def joined_tables(operation: Lookup, left: "DataFrame", right: "DataFrame", name
         ]
     )
     processor = Pairs(operation.kind, types, name, tuple(output.names))
-    found = both.groupBy(*keys).transformWithState(processor, output, "append", "EventTime")
+    rows = with_portable(both, keys)
+    found = rows.groupBy(*keys).transformWithState(processor, output, "append", "EventTime")
     named = found.select(
-        *(f.col(key).alias(each) for key, each in zip(keys, operation.on, strict=True)),
+        *(
+            back(f.col(key), both.schema[key].dataType).alias(each)
+            for key, each in zip(keys, operation.on, strict=True)
+        ),
         *unpacked(f.col(_LEFT), left, of_left),
         *unpacked(f.col(_RIGHT), right, of_right),
         time_column(f.timestamp_millis(f.col(_AT)), delay_of(left), marked=has_watermark(left)),

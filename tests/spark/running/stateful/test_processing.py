@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 
 from leafcuttr_spark.pipelines.errors import PipelineError
 from leafcuttr_spark.pipelines.operations import Process
-from support.spark_streams import Feed, Streams, step
+from leafcuttr_spark.running.rows import ERROR
+from support.spark_streams import DEAD, Feed, Streams, step
 
 BASE = 1_700_000_000_000
 CODE = """
@@ -76,3 +78,41 @@ def test_what_is_no_processor_is_refused(streams: Streams, tmp_path: Path) -> No
     feed = Feed("id string, at bigint", [], watermark_ms=1000)
     with pytest.raises(PipelineError, match=r"other_keys:Other is not made of pyspark\.sql\.streaming"):
         streams.run({"in": feed}, step("quiet", operation, "in"), folder=tmp_path)
+
+
+def test_a_row_that_python_cannot_hold_is_a_dead_letter(streams: Streams, tmp_path: Path) -> None:
+    """Times of the years 1 to 9999 pass; one beyond them, wherever in the row, fails no batch."""
+    (tmp_path / "far_keys.py").write_text(CODE)
+    far = 253_402_300_800  # in seconds, as Spark reads times that are numbers of JSON
+    plain = "until timestamp, day date, local timestamp_ntz"
+    nested = "spans array<struct<ends: timestamp>>, by map<string, date>"
+    given: list[dict[str, Any]] = [
+        {"until": far - 1, "day": "9999-12-31", "local": "9999-12-31T23:59:59"},
+        {
+            "until": -62_135_596_800,
+            "day": "0001-01-01",
+            "spans": [{"ends": far - 1}, None],
+            "by": {"a": "0001-01-01"},
+        },
+        {},
+        {"until": far},
+        {"until": -62_135_596_801},
+        {"day": "+10000-01-01"},
+        {"local": "+10000-01-01T00:00:00"},
+        {"spans": [{"ends": 0}, {"ends": far}]},
+        {"by": {"a": "2026-11-28", "b": "+10000-01-01"}},
+    ]
+    batch = [{"id": "a", "at": BASE + number, **more} for number, more in enumerate(given)]
+    feed = Feed(f"id string, at bigint, {plain}, {nested}", [batch, rows(("z", 100_000))], watermark_ms=1000)
+    operation = Process(
+        "far_keys:Quiet", ("id",), "id STRING, n BIGINT, quiet_since BIGINT", timers="event",
+        arguments={"after_ms": 4000},
+    )  # fmt: skip
+    ran = streams.run({"in": feed}, step("quiet", operation, "in"), folder=tmp_path)
+    assert [(row["id"], row["n"], row["quiet_since"] - BASE) for row in ran.rows("quiet")] == [("a", 3, 2)]
+    letters = sorted((json.loads(row["value"])["at"] - BASE, row[ERROR]) for row in ran.rows(DEAD))
+    assert [at for at, _ in letters] == [3, 4, 5, 6, 7, 8]
+    assert {error["step"] for _, error in letters} == {"steps[0] (quiet)"}
+    assert [error["reason"] for _, error in letters] == [
+        f"Python cannot hold the time in {name}" for name in ("until", "until", "day", "local", "spans", "by")
+    ]

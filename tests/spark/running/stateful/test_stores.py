@@ -29,5 +29,7 @@ def test_state_is_read_by_the_name_of_the_step(spark: Any, streams: Streams) -> 
     (kept,) = read_state(spark, ran.checkpoint, "near", {"id": "a"})
     assert [row["time"] - BASE for row in kept["value"]["rows"]] == [0, 1000]
     assert len(read_state(spark, ran.checkpoint, "count", limit=1)) == 1
+    with pytest.raises(PipelineError, match="the key of count has no column idd; it has id"):
+        read_state(spark, ran.checkpoint, "count", {"idd": "a"})
     with pytest.raises(PipelineError, match="no state of a step nothing"):
         read_state(spark, ran.checkpoint, "nothing")
