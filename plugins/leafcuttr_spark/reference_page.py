@@ -64,6 +64,7 @@ _ROWS: Final = """
 | `topic` | string | Where the option `topic` is not given. |
 | `partition` | int | Null: the key decides, as by Java's partitioner; without one, all in turn. |
 | `headers` | array of structs of key and value | Written with `includeHeaders`. |
+| `timestamp` | timestamp | Written with `includeTimestamps`. Null: when it is written. |
 """
 _QUERIES: Final = {Query.BOTH: "both", Query.BATCH: "batch", Query.STREAM: "stream"}
 

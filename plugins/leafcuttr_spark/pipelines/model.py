@@ -209,6 +209,8 @@ class TopicTarget:
     column `headers` where rows have one of that type."""
     partition: str | None = None
     """An expression of the number of the partition; None, or null: the key decides."""
+    timestamp: str | None = None
+    """An expression of the record's timestamp, a time or milliseconds since 1970; None, or null: when it is written."""
     delivery: Literal["exactly-once", "at-least-once"] = "exactly-once"
     cluster: str = MAIN
     options: Mapping[str, str] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from leafcuttr_spark.pipelines.model import Encoding, Pipeline, TopicTarget
 from leafcuttr_spark.running.attempts import Expression, expression
 from leafcuttr_spark.running.by_schema import Registered, by_schema, id_headers
 from leafcuttr_spark.running.rows import DELETED, HEADERS_DDL, column, quoted, user_columns
+from leafcuttr_spark.running.stateful.event_time import as_time
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,7 +27,7 @@ _HEADERS_TYPE: Final = "array<struct<key:string,value:binary>>"
 def record_fields(
     frame: "DataFrame", target: TopicTarget, part: str, pipeline: Pipeline
 ) -> dict[str, Expression]:
-    """The columns topic, partition, key, value and headers of a row. Raises PipelineError."""
+    """The columns topic, partition, key, value, headers and timestamp of a row. Raises PipelineError."""
     names = user_columns(frame)
     registered = Registered(target, pipeline, [])
     key, key_columns = _key(frame, target, part, registered)
@@ -43,6 +44,7 @@ def record_fields(
         "key": key,
         "value": value,
         "headers": _headers(frame, target, part, registered),
+        "timestamp": _timestamp(frame, target),
     }
 
 
@@ -60,6 +62,18 @@ def _partition(target: TopicTarget) -> Expression:
         return Expression(f.lit(None).cast("int"), "partition", is_safe=True)
     found = expression(target.partition)
     return Expression(found.column.cast("int"), f"partition: {target.partition}")
+
+
+def _timestamp(frame: "DataFrame", target: TopicTarget) -> Expression:
+    if target.timestamp is None:
+        return Expression(f.lit(None).cast("timestamp"), "timestamp", is_safe=True)
+    found = expression(target.timestamp)
+    kind = frame.select(found.column.alias("timestamp")).schema["timestamp"].dataType
+    time = as_time(found.column, kind)
+    wrong = found.column.isNotNull() & (time.isNull() | (f.unix_millis(time) < 0))
+    text = f"timestamp: {target.timestamp}"
+    none = f.raise_error(f.lit(f"{text} has to be of the years 1970 to 9999"))
+    return Expression(f.when(wrong, none).otherwise(time), text)
 
 
 def _key(

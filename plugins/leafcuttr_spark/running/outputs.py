@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 SINK: Final = "sink"
 DEAD_LETTERS: Final = "dead letters"
-RECORD_COLUMNS: Final = ("topic", "partition", "key", "value", "headers")
 PREFIX: Final = "lc.dead.letter."
 """Of the headers of a dead letter, as the broker's own have them."""
 
@@ -49,11 +48,22 @@ _TYPES: Final = {
 _OUTPUT: Final = "_lc_output"
 
 
+def has_timestamps(pipeline: Pipeline) -> bool:
+    """Whether a sink says which timestamp its records have."""
+    targets = (sink.target for sink in pipeline.sinks.values())
+    return any(isinstance(each, TopicTarget) and each.timestamp is not None for each in targets)
+
+
+def _types(pipeline: Pipeline) -> dict[str, str]:
+    return {**_TYPES, "timestamp": "timestamp"} if has_timestamps(pipeline) else _TYPES
+
+
 @dataclass(frozen=True)
 class Outputs:
-    """The data set, and in which column the rows of each sink are that is no topic."""
+    """The data set, which columns of it make records, and in which one the rows of each sink are that is no topic."""
 
     rows: "DataFrame"
+    records: tuple[str, ...]
     columns: Mapping[str, str]
 
 
@@ -68,7 +78,7 @@ def outputs_of(common: Compilation, frames: "Mapping[str, DataFrame]") -> Output
         parts.append(_of_frame(frames[frame_name], sinks, columns, common))
     parts += [_aside(each, pipeline) for each in common.asides]
     whole = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
-    return Outputs(whole, columns)
+    return Outputs(whole, tuple(name for name in _types(pipeline) if name != SINK), columns)
 
 
 def _of_frame(
@@ -88,6 +98,7 @@ def _of_frame(
     left = iter(results)
     records = {name: dict(zip(found, left, strict=False)) for name, found in fields.items()}
     own = [columns[name] for name in sinks if name in columns]
+    types = _types(common.pipeline)
     whole, kind = f.lit(None), None
     if own:
         whole = f.struct(*map(column, user_columns(frame)))
@@ -95,7 +106,7 @@ def _of_frame(
 
     def output(name: str, values: "Mapping[str, Column]") -> "Column":
         given = {SINK: f.lit(name), **values}
-        typed = [given.get(what, f.lit(None)).cast(type_).alias(what) for what, type_ in _TYPES.items()]
+        typed = [given.get(what, f.lit(None)).cast(type_).alias(what) for what, type_ in types.items()]
         rows = [(whole if columns.get(name) == each else f.lit(None).cast(kind)).alias(each) for each in own]
         return f.struct(*typed, *rows)
 
@@ -142,5 +153,5 @@ def _dead_letter(frame: "DataFrame", pipeline: Pipeline) -> "dict[str, Column]":
 def _aside(frame: "DataFrame", pipeline: Pipeline) -> "DataFrame":
     given = {SINK: f.lit(DEAD_LETTERS), **_dead_letter(frame, pipeline)}
     return frame.select(
-        *(given.get(what, f.lit(None)).cast(type_).alias(what) for what, type_ in _TYPES.items())
+        *(given.get(what, f.lit(None)).cast(type_).alias(what) for what, type_ in _types(pipeline).items())
     )

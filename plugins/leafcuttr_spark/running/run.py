@@ -23,7 +23,7 @@ from leafcuttr_spark.running.compilers import COMPILERS
 from leafcuttr_spark.running.compiling import Compilation, compile_steps, live_frames
 from leafcuttr_spark.running.failures import failure_of, translated
 from leafcuttr_spark.running.limits import Limits
-from leafcuttr_spark.running.outputs import outputs_of
+from leafcuttr_spark.running.outputs import has_timestamps, outputs_of
 from leafcuttr_spark.running.paths import made_by_path
 from leafcuttr_spark.running.sharing import SETTINGS
 from leafcuttr_spark.running.sources import source_frame
@@ -206,6 +206,7 @@ def _topic_sink(pipeline: Pipeline) -> TopicSink | None:
     cluster = targets[0].cluster if targets else letters.cluster  # type: ignore[union-attr]
     options = {f"kafka.{name}": value for name, value in pipeline.clusters[cluster].items()}
     options["includeHeaders"] = "true"
+    options["includeTimestamps"] = str(has_timestamps(pipeline)).lower()
     for target in targets:
         options |= target.options
     if targets and targets[0].delivery == "at-least-once":

@@ -23,7 +23,7 @@ from leafcuttr_sdk.types import TopicPartition
 from leafcuttr_spark.contracts import Sink, SinkBatch
 from leafcuttr_spark.pipelines.model import FileTarget, Pipeline
 from leafcuttr_spark.running.limits import Limits
-from leafcuttr_spark.running.outputs import RECORD_COLUMNS, SINK, Outputs
+from leafcuttr_spark.running.outputs import SINK, Outputs
 from leafcuttr_spark.running.sources import read_metric
 from leafcuttr_spark.running.stateful.event_time import needs_time
 from leafcuttr_spark.running.stateful.everywhere import GlobalTables
@@ -122,9 +122,9 @@ class BatchWriter:
 
         assert self.topics is not None
         records = (
-            frame.where(f.col("topic").isNotNull()).select(*RECORD_COLUMNS)
+            frame.where(f.col("topic").isNotNull()).select(*self.outputs.records)
             if self.outputs.columns
-            else frame.select(*RECORD_COLUMNS)
+            else frame.select(*self.outputs.records)
         )
         self.topics.write(records, batch, flushed)
         if report is None:

@@ -23,6 +23,12 @@ OPTIONS: Final = (
     Option("topic", "name of a topic", "", "Where all rows go. Without it rows have a column `topic`."),
     Option("includeHeaders", "boolean", "false", "Whether the column `headers` is written."),
     Option(
+        "includeTimestamps",
+        "boolean",
+        "false",
+        "Whether the column `timestamp` is that of the record. Without it, and for null, it is the time of writing.",
+    ),
+    Option(
         "delivery",
         f"`{EXACTLY_ONCE}` or `{AT_LEAST_ONCE}`",
         EXACTLY_ONCE,
@@ -78,6 +84,7 @@ class SinkOptions:
     client: Mapping[str, str]
     topic: str | None
     headers: bool = False
+    timestamps: bool = False
     exactly_once: bool = True
     transactional_id: str | None = None
     timeout_ms: int = 600_000
@@ -105,6 +112,7 @@ def sink_options(given: Mapping[str, Any], query: Query) -> SinkOptions:
         client=client,
         topic=values.text("topic") or None,
         headers=values.boolean("includeHeaders", False),
+        timestamps=values.boolean("includeTimestamps", False),
         exactly_once=exactly_once,
         transactional_id=transactional_id,
         timeout_ms=values.positive("kafka.transaction.timeout.ms") or 600_000,

@@ -1,7 +1,7 @@
 """What a task does with its rows: to batches of their partitions, and those to an appender. Without Spark's classes.
 
-A row has the columns `topic`, `partition`, `key`, `value`, and `headers` if they are written. Topic and partition were
-found before the rows came to this task, so that all of a partition come to one.
+A row has the columns `topic`, `partition`, `key`, `value`, and `headers` and `timestamp` if they are written. Topic and
+partition were found before the rows came to this task, so that all of a partition come to one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,11 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from leafcuttr_sdk.blocking_peers import BlockingAppender
+from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.records import NewBatch
 from leafcuttr_sdk.types import TopicPartition
 from leafcuttr_spark.codec.encoding import Rows, encode
 from leafcuttr_spark.codec.headers import HEADERS
+from leafcuttr_spark.codec.varints import Longs
 from leafcuttr_spark.sink.options import SinkOptions
+
+
+class RowTimeError(PluginError):
+    """A row with a timestamp that no record may have."""
+
 
 WRITTEN: Final = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("records", pa.int64())])
 """What a task tells of each partition."""
@@ -29,20 +36,20 @@ def write_rows(
 ) -> pa.RecordBatch:
     """Append all of them, and wait until they are acknowledged; how many each partition got. Raises BrokerError."""
     for batch in batches:
-        for partition, rows in by_partition(batch, with_headers=options.headers):
+        for partition, rows in by_partition(batch, options):
             encoded = encode(rows, batch_bytes=options.batch_bytes, codec=options.codec)
             for one in encoded:
                 appender.send([NewBatch(partition, one.data)])
     return as_batch(appender.flush())
 
 
-def by_partition(batch: pa.RecordBatch, *, with_headers: bool) -> Iterator[tuple[TopicPartition, Rows]]:
-    """The rows of each partition, in their order."""
+def by_partition(batch: pa.RecordBatch, options: SinkOptions) -> Iterator[tuple[TopicPartition, Rows]]:
+    """The rows of each partition, in their order. Raises RowTimeError."""
     if not batch.num_rows:
         return
     keys, values = _binary(batch.column("key")), _binary(batch.column("value"))
-    headers = batch.column("headers").cast(HEADERS) if with_headers else None
-    rows = Rows(keys, values, np.full(batch.num_rows, int(time() * 1000), np.int64), headers)
+    headers = batch.column("headers").cast(HEADERS) if options.headers else None
+    rows = Rows(keys, values, _times(batch, with_timestamps=options.timestamps), headers)
     topics = batch.column("topic").dictionary_encode()
     names, topic_of = topics.dictionary.to_pylist(), np.asarray(topics.indices, np.int64)
     partition_of = np.asarray(batch.column("partition"), np.int64)
@@ -62,7 +69,19 @@ def by_partition(batch: pa.RecordBatch, *, with_headers: bool) -> Iterator[tuple
 
 def _taken(rows: Rows, order: pa.Array) -> Rows:
     headers = None if rows.headers is None else rows.headers.take(order)
-    return Rows(rows.keys.take(order), rows.values.take(order), rows.timestamps, headers)
+    return Rows(rows.keys.take(order), rows.values.take(order), rows.timestamps[np.asarray(order)], headers)
+
+
+def _times(batch: pa.RecordBatch, *, with_timestamps: bool) -> Longs:
+    """Milliseconds since 1970: what the rows say, of others now."""
+    now = int(time() * 1000)
+    if not with_timestamps:
+        return np.full(batch.num_rows, now, np.int64)
+    found: Longs = np.asarray(batch.column("timestamp").fill_null(now), np.int64)
+    if (found < 0).any():
+        # Kafka's brokers refuse the whole batch.
+        raise RowTimeError(f"a row has the timestamp {found[found < 0][0]} ms, which is before 1970")
+    return found
 
 
 def _binary(column: Any) -> pa.Array:

@@ -7,7 +7,7 @@
     query = sums.writeStream.foreachBatch(sink).option("checkpointLocation", "...").start()
 
 A micro-batch is one job and one transaction: see `leafcuttr_spark.sink`. Rows have the columns of Spark's Kafka sink:
-`value`, and as they like `key`, `topic`, `partition`, `headers`.
+`value`, and as they like `key`, `topic`, `partition`, `headers`, and `timestamp`.
 """
 
 import hashlib
@@ -273,6 +273,7 @@ def _columns(frame: "DataFrame", options: SinkOptions) -> "DataFrame":
         "value",
         *(["topic"] if options.topic is None else []),
         *(["headers"] if options.headers else []),
+        *(["timestamp"] if options.timestamps else []),
     ]
     for name in needed:
         if name not in types:
@@ -280,6 +281,8 @@ def _columns(frame: "DataFrame", options: SinkOptions) -> "DataFrame":
     for name in ("key", "value"):
         if types.get(name, "binary") not in ("binary", "string", "void"):
             raise OptionError(f"the column {name} is {types[name]}; it has to be binary or string")
+    if options.timestamps and types["timestamp"] not in ("timestamp", "void"):
+        raise OptionError(f"the column timestamp is {types['timestamp']}; it has to be a timestamp")
 
     def column(name: str, type_: str) -> "Column":
         return (f.col(name) if name in types else f.lit(None)).cast(type_).alias(name)
@@ -289,6 +292,8 @@ def _columns(frame: "DataFrame", options: SinkOptions) -> "DataFrame":
     chosen.append(column("value", "binary"))
     if options.headers:
         chosen.append(column("headers", "array<struct<key: string, value: binary>>"))
+    if options.timestamps:
+        chosen.append(f.unix_millis(column("timestamp", "timestamp")).alias("timestamp"))
     return frame.select(*chosen)
 
 

@@ -89,6 +89,7 @@ class Found:
         self.key = None if row["key"] is None else bytes(row["key"])
         self.value = None if row["value"] is None else bytes(row["value"])
         self.partition = row["partition"]
+        self.timestamp_ms = round(row["timestamp"].timestamp() * 1000)
         self.raw_headers = [(each["key"], bytes(each["value"] or b"")) for each in row["headers"] or ()]
         self.headers = {name: value.decode("utf-8", "replace") for name, value in self.raw_headers}
 

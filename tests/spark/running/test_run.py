@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -436,6 +437,33 @@ def test_records_by_columns(spark: Any, live: BrokerProcess, wide: str, out: str
     assert (dead.key, dead.json["amount"]) == (b"k", 3)
     assert dead.headers["lc.dead.letter.reason"] == "this failed: topic: to"
     assert dead.headers["lc.dead.letter.step"] == "sinks.a"
+
+
+def test_timestamps_of_records(spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path) -> None:
+    """A time, or milliseconds; null is now. One that Kafka would refuse is a dead letter."""
+    fill(live.address, wide, orders(0, 5))
+    first, last = 1_700_000_000_000, 253_402_300_800_000
+    made = f"case amount when 0 then {first} when 1 then 0 when 2 then null when 3 then -1 else {last} end"
+    timed = TopicTarget(out, timestamp="made")
+    other = TopicTarget(f"{out}-b", timestamp="timestamp_millis(made) + interval 1 day")
+    pipe = pipeline(
+        live.address, tmp_path, {"orders": source(wide)},
+        [Step("with", Map({"made": made})), Step("few", Filter("amount < 2"), "with")],
+        {"a": Sink("with", timed), "b": Sink("few", other)},
+        letters=DeadLetters(f"{out}-dead"),
+    )  # fmt: skip
+    before = time.time() * 1000
+    run(pipe, spark)
+    found = {one.json["amount"]: one.timestamp_ms for one in records(spark, live.address, out, 3)}
+    assert found.keys() == {0, 1, 2}
+    assert (found[0], found[1]) == (first, 0)
+    assert before - 1 <= found[2] <= time.time() * 1000
+    later = {one.json["amount"]: one.timestamp_ms for one in records(spark, live.address, f"{out}-b", 2)}
+    assert later == {0: first + 86_400_000, 1: 86_400_000}
+    dead = records(spark, live.address, f"{out}-dead", 2)
+    assert {one.json["amount"] for one in dead} == {3, 4}
+    assert {one.headers["lc.dead.letter.reason"] for one in dead} == {"this failed: timestamp: made"}
+    assert all(before - 1 <= one.timestamp_ms for one in dead)
 
 
 def test_offsets_of_a_group_show_what_was_read(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -16,7 +17,7 @@ from leafcuttr_spark.codec.headers import HEADERS
 from leafcuttr_spark.options import Query
 from leafcuttr_spark.sink.marker import MicroBatch, is_done, last_done, mark
 from leafcuttr_spark.sink.options import SinkOptions, sink_options
-from leafcuttr_spark.sink.writing import by_partition, write_rows
+from leafcuttr_spark.sink.writing import RowTimeError, by_partition, write_rows
 from leafcuttr_spark.source.cluster import ClusterView
 from leafcuttr_spark.source.losses import Span
 from leafcuttr_spark.source.options import source_options
@@ -79,16 +80,35 @@ def stored(peer: BlockingPeer, topic: str, *, committed: bool = True) -> dict[in
 
 def test_rows_by_partition_in_their_order() -> None:
     batch = rows(("b", 1, b"1"), ("a", 1, b"2"), ("b", 0, b"3"), ("b", 1, b"4"), ("a", 1, b"5"))
-    found = {str(one): part.values.to_pylist() for one, part in by_partition(batch, with_headers=True)}
+    found = {
+        str(one): part.values.to_pylist() for one, part in by_partition(batch, options(includeHeaders="true"))
+    }
     assert found == {"b-1": [b"1", b"4"], "a-1": [b"2", b"5"], "b-0": [b"3"]}
-    (only,) = by_partition(batch.slice(1, 1), with_headers=False)
+    (only,) = by_partition(batch.slice(1, 1), options())
     assert (str(only[0]), only[1].values.to_pylist(), only[1].headers) == ("a-1", [b"2"], None)
-    assert list(by_partition(batch.slice(0, 0), with_headers=False)) == []
+    assert list(by_partition(batch.slice(0, 0), options())) == []
+
+
+def test_timestamps_of_rows_go_with_them() -> None:
+    batch = rows(("b", 1, b"1"), ("a", 1, b"2"), ("b", 0, b"3"), ("b", 1, b"4"), ("a", 1, b"5"))
+    times = [1_700_000_000_000, 0, None, 253_402_300_799_999, 7]
+    timed = batch.append_column("timestamp", pa.array(times, pa.int64()))
+    before = int(time.time() * 1000)
+    parts = by_partition(timed, options(includeTimestamps="true"))
+    found = {str(one): part.timestamps.tolist() for one, part in parts}
+    (now,) = found.pop("b-0")
+    assert found == {"b-1": [times[0], times[3]], "a-1": [0, 7]}
+    assert before <= now <= time.time() * 1000
+    for _, part in by_partition(timed, options()):
+        assert part.timestamps.min() >= before
+    early = batch.append_column("timestamp", pa.array([0, -1, 0, 0, 0], pa.int64()))
+    with pytest.raises(RowTimeError, match="a row has the timestamp -1 ms, which is before 1970"):
+        list(by_partition(early, options(includeTimestamps="true")))
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.large_binary(), pa.binary()])
 def test_text_and_large_columns_are_bytes(type_: pa.DataType) -> None:
-    ((_, part),) = by_partition(rows(("a", 0, "é"), ("a", 0, None), type_=type_), with_headers=False)
+    ((_, part),) = by_partition(rows(("a", 0, "é"), ("a", 0, None), type_=type_), options())
     assert part.values.type == pa.binary()
     assert part.values.to_pylist() == ["é".encode(), None]
 

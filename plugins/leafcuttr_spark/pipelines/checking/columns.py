@@ -412,8 +412,9 @@ def _check_sink(sink: Sink, columns: Columns, wrong: Wrong) -> None:
             _there(name, columns, key, wrong)
     for name, text in target.headers.items():
         expressions.expression(text, columns, within(f"headers.{name}", wrong))
-    if target.partition is not None:
-        expressions.expression(target.partition, columns, within("partition", wrong))
+    for key, given in (("partition", target.partition), ("timestamp", target.timestamp)):
+        if given is not None:
+            expressions.expression(given, columns, within(key, wrong))
     if target.key is not None:
         _check_encoding(target.key, columns, within("key", wrong))
     value = columns

@@ -97,6 +97,7 @@ _RECORD_ONLY: Final = (
     "headers",
     "headers-column",
     "partition",
+    "timestamp",
     "delivery",
     "cluster",
     "options",
@@ -120,6 +121,7 @@ def _make_sink(values: Mapping[str, Any], node: Node, at: At) -> model.Sink | No
             headers=values.get("headers", {}),
             headers_column=values.get("headers-column"),
             partition=values.get("partition"),
+            timestamp=values.get("timestamp"),
             delivery=values.get("delivery", "exactly-once"),
             cluster=values.get("cluster", model.MAIN),
             options=values.get("options", {}),
@@ -154,6 +156,12 @@ SINK: Final = Part(
             EXPRESSION,
             "The number of the partition.",
             "the key decides, as Java's partitioner does",
+        ),
+        Key(
+            "timestamp",
+            EXPRESSION,
+            "The record's timestamp: a time, or milliseconds since 1970. Null is when it is written.",
+            "when it is written",
         ),
         Key(
             "delivery",

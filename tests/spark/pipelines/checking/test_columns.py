@@ -272,6 +272,7 @@ def test_frames_of_a_union_have_the_same_columns() -> None:
         ("{topic: o, headers-column: nme}", "headers-column: there is no column nme"),
         ("{topic: o, headers: {a: nme}}", "headers.a: there is no column nme"),
         ("{topic: o, partition: nme}", "partition: there is no column nme"),
+        ("{topic: o, timestamp: nme}", "timestamp: there is no column nme"),
         ("{topic: o, value: {columns: [nme]}}", "value.columns: there is no column nme"),
         (
             "{topic: o, value: text}",

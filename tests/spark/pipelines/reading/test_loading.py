@@ -59,6 +59,7 @@ sinks:
     headers: {source: "'x'"}
     headers-column: h
     partition: id % 3
+    timestamp: made_at
     delivery: at-least-once
     options: {kafka.compression.type: zstd}
   routed: {from: large, topic: {column: target}, cluster: hub, value: {expression: upper(name)}}
@@ -127,6 +128,7 @@ def test_all_keys_of_a_file(tmp_path: Path) -> None:
                 headers={"source": "'x'"},
                 headers_column="h",
                 partition="id % 3",
+                timestamp="made_at",
                 delivery="at-least-once",
                 cluster="hub",
                 options={"kafka.compression.type": "zstd"},
@@ -149,7 +151,7 @@ def test_all_keys_of_a_file(tmp_path: Path) -> None:
         (0, "steps[0] (large)"),
         (1, "steps[1] (map_2)"),
     ]
-    assert [sink.line for sink in found.sinks.values()] == [37, 47, 48, 49]
+    assert [sink.line for sink in found.sinks.values()] == [37, 48, 49, 50]
 
 
 def test_secrets_are_in_no_repr(tmp_path: Path) -> None:
