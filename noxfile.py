@@ -145,26 +145,32 @@ def docs(session: nox.Session) -> None:
     check(session, "docs")
 
 
-def run_tests(session: nox.Session, *words: str, beside: Sequence[str] = ()) -> None:
-    """pytest in several processes, a file of tests in one of them; then the tests that are marked `alone`, alone.
+def run_tests(session: nox.Session, *words: str, beside: Sequence[str] = (), on_spark: bool = False) -> None:
+    """pytest in several processes, a file of tests in one of them; then the tests that are marked `alone`, alone, and
+    those of the slice `on_spark`, in one process with one JVM.
 
     Tests mostly wait, so there are two processes for each core; what they leave idle, and the second core while the
     tests are collected, is for the checks of the names `beside`.
     """
-    processes = str(2 * len(os.sched_getaffinity(0)))
     # The folders of tests that have passed stay until the end (`tmp_path_retention_policy`): for some seconds ext4 does
     # not use an inode that has become free, and searches for another one at each new file.
     # What hangs where no timeout of pytest gets at it, in a call of a library for one, ends its process, with its name.
     # What fails is run once more, alone: among so many tests, one that a busy machine fails is no news of the change.
     # What passed at the second attempt only is shown, to be mended.
-    again = ("--second-attempts", "3")
-    words = ("-o", "faulthandler_timeout=600", "-o", "faulthandler_exit_on_timeout=true", *words)
+    words = (
+        *(
+            "--second-attempts",
+            "3",
+            "-o",
+            "faulthandler_timeout=600",
+            "-o",
+            "faulthandler_exit_on_timeout=true",
+        ),
+        *words,
+    )
     # 5: nothing was selected. Words of the caller may choose tests of one kind only.
     ended = [0, 5] if session.posargs else [0]
-    # To collect all files again for some tests of a few would take longer than these tests.
-    alone = session.posargs or sorted(
-        str(path) for path in Path("tests").rglob("test_*.py") if "mark.alone" in path.read_text("utf-8")
-    )
+    slices = ["alone", *(["on_spark"] if on_spark else [])]
     with (
         tempfile.TemporaryDirectory(prefix="lc-", ignore_cleanup_errors=True) as folder,
         ThreadPoolExecutor() as pool,
@@ -175,28 +181,34 @@ def run_tests(session: nox.Session, *words: str, beside: Sequence[str] = ()) -> 
             # a test would be the one that deletes what earlier runs left, for minutes.
             "TMPDIR": folder,
         }
+
+        def run(processes: int, selection: str, files: Sequence[str]) -> None:
+            command = ("pytest", "--processes", str(processes), "-m", selection, *words, *files)
+            session.run(*command, env=env, success_codes=ended)
+
         checks = [pool.submit(check, session, name, beside=True) for name in beside]
-        session.run(
-            *("pytest", "--processes", processes, *again, "-m", "not alone", *words, *session.posargs),
-            env=env,
-            success_codes=ended,
-        )
+        run(2 * len(os.sched_getaffinity(0)), "not alone and not on_spark", session.posargs)
         for one in checks:
             one.result()
-        session.run(
-            *("pytest", "--processes", "1", *again, "-m", "alone", *words, *alone),
-            env=env,
-            success_codes=ended,
-        )
+        for mark in slices:
+            # To collect all files again for some tests of a few would take longer than these tests.
+            run(1, mark, session.posargs or files_with(mark))
+
+
+def files_with(mark: str) -> list[str]:
+    """The files that have a test with this mark."""
+    word = f"mark.{mark}"
+    return sorted(str(path) for path in Path("tests").rglob("test_*.py") if word in path.read_text("utf-8"))
 
 
 @nox.session
 def gate(session: nox.Session) -> None:
     """lint, layers, docs, types; all unit tests and a short slice of every long suite, on this interpreter."""
     # Compiled is what is imported, when it is (`compiled`).
-    install(session, "lint", "layers", "docs", "types", "test", options=["--no-compile"])
+    groups = ("lint", "layers", "docs", "types", "test", "spark-source")
+    install(session, *groups, options=["--no-compile"])
     check(session, "lint")
-    run_tests(session, beside=("layers", "docs", "types"))
+    run_tests(session, beside=("layers", "docs", "types"), on_spark=True)
 
 
 @nox.session(python=PYTHONS)

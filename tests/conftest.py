@@ -60,6 +60,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "alone: looks at time, memory or descriptors; runs when no other test does"
     )
     config.addinivalue_line(
+        "markers", "on_spark: of the gate's slice of a real Spark; runs in one process, with one JVM"
+    )
+    config.addinivalue_line(
         "markers",
         "setting(*names, while_running=False): the test sees these settings act (see support.setting_marks)",
     )

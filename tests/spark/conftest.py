@@ -25,7 +25,10 @@ KAFKA = "3.9.1"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs a Spark is long, but for the gate's slice."""
     for item in items:
+        if item.get_closest_marker("on_spark") is not None:
+            continue
         needs_spark = "spark" in getattr(item, "fixturenames", ())
         if "tests/spark/spark/" in str(item.path) or (
             "tests/spark/running/" in str(item.path) and needs_spark

@@ -56,6 +56,7 @@ def orders(first: int, end: int) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.on_spark
 def test_a_pipeline_with_two_sinks_reads_once(
     spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path
 ) -> None:

@@ -67,6 +67,7 @@ def offsets(rows: Any) -> list[tuple[int, int]]:
 # Batches
 
 
+@pytest.mark.on_spark
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 def test_rows_are_those_of_spark_s_own_connector(spark: Any, live: BrokerProcess, wide: str) -> None:
     if "spark-sql-kafka" not in spark.conf.get("spark.jars", ""):
@@ -147,6 +148,7 @@ def test_wrong_options_are_said(
 # Streams
 
 
+@pytest.mark.on_spark
 def test_a_stream_reads_each_record_once_through_restarts(
     spark: Any, live: BrokerProcess, wide: str, tmp_path: Path
 ) -> None:

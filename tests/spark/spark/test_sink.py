@@ -76,6 +76,7 @@ def out(live: BrokerProcess, wide: str) -> str:
     return f"{wide}-out"
 
 
+@pytest.mark.on_spark
 def test_topic_to_topic_through_restarts(
     spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path
 ) -> None:
@@ -168,6 +169,7 @@ def test_a_task_that_fails_fails_the_batch_and_leaves_nothing(
     until_stored(spark, live, out, list(range(90)))
 
 
+@pytest.mark.on_spark
 def test_a_second_attempt_of_a_task_that_writes_is_refused(
     spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

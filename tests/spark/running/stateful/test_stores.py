@@ -13,6 +13,7 @@ from support.spark_streams import Feed, Streams, step
 BASE = 1_700_000_000_000
 
 
+@pytest.mark.on_spark
 def test_state_is_read_by_the_name_of_the_step(spark: Any, streams: Streams) -> None:
     from leafcuttr_spark.running.stateful.stores import read_state
 

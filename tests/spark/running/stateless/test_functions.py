@@ -87,6 +87,7 @@ def test_a_function_in_python(spark: Any) -> None:
     assert rows(compiled(spark, Apply(lambda frame: frame.limit(1)), frame)) == [{"id": 1, "text": "10"}]
 
 
+@pytest.mark.on_spark
 def test_a_function_of_records(spark: Any) -> None:
     frame = frame_of(spark, ROWS, DDL, record=True)
     operation = function("spread", per="record", arguments={"times": 2}, columns="id INT, part INT")
