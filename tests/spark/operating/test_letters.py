@@ -31,7 +31,7 @@ def peer(live: LiveBroker) -> Iterator[BlockingPeer]:
 def topics(live: LiveBroker) -> tuple[str, str]:
     """Where records come from, and where their dead letters are."""
     number = next(_NUMBERS)
-    names = (f"orders-{number}", f"orders-{number}-dead")
+    names = (f"read-{number}", f"read-{number}-dead")
     librdkafka.create(live.address, names[0], 3)
     librdkafka.create(live.address, names[1], 2)
     return names
