@@ -364,11 +364,22 @@ def forward(session: nox.Session) -> None:
 
 @nox.session
 def spark(session: nox.Session) -> None:
-    """Source and sink on a real Spark, beside its own Kafka connector; kills."""
+    """Source, sink and pipelines on a real Spark, beside its own Kafka connector; some kills."""
     install(session, "test", "spark-source")
-    # Spark starts many processes of Python, and again with each run.
     tests = ("tests/spark", "tests/crash/test_spark.py")
-    session.run("pytest", *tests, "--long", *session.posargs, env=compiled(session))
+    # A Spark that starts, or waits for what is away, leaves a core idle.
+    words = ("--long", "--processes", "2", "--kills", "6")
+    # Spark starts many processes of Python, and again with each run.
+    session.run("pytest", *tests, *words, *session.posargs, env=compiled(session))
+
+
+@nox.session(name="spark-crash")
+def spark_crash(session: nox.Session) -> None:
+    """Pipelines whose drivers, JVMs, workers, executors and brokers are killed: 20 times each, or `-- --kills N`."""
+    install(session, "test", "spark-source")
+    session.run(
+        "pytest", "tests/crash/test_spark.py", "--long", "-s", *session.posargs, env=compiled(session)
+    )
 
 
 @nox.session(name="spark-newest")
