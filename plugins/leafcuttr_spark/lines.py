@@ -19,7 +19,7 @@ _JAVA_CLASS: Final = re.compile(r"^(?:[a-z]\w*\.)+(?:\w+\$)*([A-Z]\w*): ")
 _CALLED: Final = re.compile(r"An error occurred while calling \S+\n: ")
 """What Py4J puts before an exception that PySpark has no class for."""
 _RPC: Final = re.compile(
-    r'<_\w*RpcError of RPC that terminated with:\s+status = StatusCode\.(\w+)\s+details = "(.*?)"'
+    r'<_\w+ of RPC that terminated with:\s+status = StatusCode\.(\w+)\s+details = "(.*?)"'
     r"\s+debug_error_string = .*>",
     re.DOTALL,
 )
@@ -35,6 +35,7 @@ _OURS: Final = (
     "OptionError",
     "PluginError",
     "PlacingError",
+    "RowTimeError",
     "ReadError",
     "DataLossError",
     "SecondAttemptError",

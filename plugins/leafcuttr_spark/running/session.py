@@ -30,7 +30,10 @@ DEFAULTS: Final = {
 _LOCAL: Final = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?$")
 _STOPPED: Final = "Cannot call methods on a stopped SparkContext"
 _ANSWERS_S: Final = 30.0
-"""For a server of Spark Connect. PySpark tries again for ten minutes, and says nothing."""
+"""For a server of Spark Connect, before the first request. PySpark tries again for ten minutes, and says nothing."""
+_RETRIES: Final = 15
+_LONGEST_PAUSE_MS: Final = 5000
+"""Of a request to it: a minute in all, as the pauses begin with 50 ms and are four times as long each time."""
 _JVM_ENDED: Final = "JAVA_GATEWAY_EXITED"
 """The condition of PySpark: the reason is nowhere but on standard error."""
 
@@ -59,6 +62,7 @@ def session_of(pipeline: Pipeline) -> "SparkSession":
             found: SparkSession = (
                 builder.remote(settings.remote).config(map=dict(settings.config)).getOrCreate()
             )
+            _retry(found, _RETRIES)
             return found
         master = settings.master or "local[*]"
         config = {**DEFAULTS, **_local(master), **settings.config}
@@ -70,6 +74,19 @@ def session_of(pipeline: Pipeline) -> "SparkSession":
         line = shortened(hide(said)) if said else _why_not(error, settings.master, hide)
         raise PipelineError(f"Spark did not start: {line}", "session") from error
     return session
+
+
+def give_up(spark: "SparkSession") -> None:
+    """At the end of a run that has failed: a server of Spark Connect that does not answer is not asked again and again."""
+    if not hasattr(spark, "_jvm"):
+        _retry(spark, 0)
+
+
+def _retry(spark: Any, times: int) -> None:
+    """So often each request to its server of Spark Connect is sent again where that does not answer."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    spark.client.set_retry_policies([DefaultPolicy(max_retries=times, max_backoff=_LONGEST_PAUSE_MS)])
 
 
 def _reach(remote: str) -> None:

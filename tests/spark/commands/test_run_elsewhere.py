@@ -6,6 +6,7 @@ import importlib.util
 import json
 import signal
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,11 @@ sinks:
   large: {from: large, topic: NAME-large}
   totals: {from: totals, topic: NAME-totals, key: id, value: {format: json, columns: [id, orders, total]}}
 """
+
+NEEDS_CONNECT = pytest.mark.skipif(
+    importlib.util.find_spec("grpc_status") is None,
+    reason="grpcio-status, which Spark Connect needs, is not here",
+)
 
 
 def made(live: BrokerProcess, folder: Path) -> Pipe:
@@ -121,33 +127,58 @@ def test_a_cluster_without_a_worker_is_said_until_one_comes(live: BrokerProcess,
     assert pipe.amounts() == list(range(10, 30))
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("grpc_status") is None,
-    reason="grpcio-status, which Spark Connect needs, is not here",
-)
+@NEEDS_CONNECT
 def test_a_file_runs_with_spark_connect(live: BrokerProcess, tmp_path: Path) -> None:
     """At least once, which it has to say itself."""
     pipe = made(live, tmp_path)
     pipe.send(range(30))
-    before, _, rest = pipe.file.read_text().partition("session:")
     with running_connect(tmp_path) as url:
-        session = f"session: {{remote: '{url}'}}\ncheckpoint:"
-        pipe.file.write_text(
-            f"{before}{session}{rest.partition('checkpoint:')[2]}".replace("variables:", "# ")
-        )
+        remotely(pipe, url)
         status, _, err = pipe.ran("run", str(pipe.file), "--once")
         assert status == 2, err
         assert "choose delivery=at-least-once, or a session that is not remote" in err[-1]
-        sinks = ("{from: large,", "{from: totals,")
-        text = pipe.file.read_text()
-        for sink in sinks:
-            text = text.replace(sink, f"{sink} delivery: at-least-once,")
-        pipe.file.write_text(text)
+        at_least_once(pipe)
         status, out, err = pipe.ran("run", str(pipe.file), "--once")
         assert status == 0, err
         assert "30 rows" in out[-1]
         assert pipe.amounts() == list(range(10, 30))
         assert totals(pipe) == {str(number): (1, number) for number in range(10, 30)}
+
+
+@NEEDS_CONNECT
+def test_a_server_of_spark_connect_that_ends_is_a_line(live: BrokerProcess, tmp_path: Path) -> None:
+    """After a minute the run fails, to be started again."""
+    pipe = made(live, tmp_path)
+    pipe.send(range(30))
+    told = tmp_path / "told.json"
+    with ExitStack() as server:
+        remotely(pipe, server.enter_context(running_connect(tmp_path)))
+        at_least_once(pipe)
+        with pipe.running("--status-file", str(told)) as process:
+            reached(told, lambda status: status.batches > 0, "what is there")
+            server.close()
+            _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1, err
+    *before, last = err.splitlines()
+    assert before == []
+    assert last.startswith(f"leafcuttr: {pipe.file}: failed to connect to all addresses"), err
+    assert reached(
+        told, lambda status: status.state is RunState.FAILED, "its end"
+    ).trouble == last.removeprefix("leafcuttr: ")
+
+
+def remotely(pipe: Pipe, url: str) -> None:
+    """Its session is one of Spark Connect."""
+    before, _, rest = pipe.file.read_text().partition("session:")
+    session = f"session: {{remote: '{url}'}}\ncheckpoint:"
+    pipe.file.write_text(f"{before}{session}{rest.partition('checkpoint:')[2]}".replace("variables:", "# "))
+
+
+def at_least_once(pipe: Pipe) -> None:
+    text = pipe.file.read_text()
+    for sink in ("{from: large,", "{from: totals,"):
+        text = text.replace(sink, f"{sink} delivery: at-least-once,")
+    pipe.file.write_text(text)
 
 
 PYTHON = """#!/bin/sh

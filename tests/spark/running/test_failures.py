@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from leafcuttr_spark.lines import one_line
@@ -231,6 +233,9 @@ RPC = """<_InactiveRpcError of RPC that terminated with:
 def test_what_grpc_raises_is_its_own_message() -> None:
     """Under Spark Connect."""
     assert one_line(OSError(RPC)) == "failed to connect to all addresses"
+    # One that came while a stream of answers was read.
+    stream = re.sub(r"<_\w+ of", "<_MultiThreadedRendezvous of", RPC)
+    assert stream != RPC and one_line(OSError(stream)) == "failed to connect to all addresses"
     bare = RPC.replace("failed to connect to all addresses", "")
     assert one_line(OSError(f"{bare} (of Spark)")) == "UNAVAILABLE (of Spark)"
 

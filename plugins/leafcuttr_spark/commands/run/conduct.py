@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -274,11 +275,13 @@ def _say_which_are_away(pipeline: Pipeline, monitor: RunMonitor) -> None:
 
 def _run(pipeline: Pipeline, monitor: RunMonitor, shown: Shown, stop: StopRequest) -> None:
     from leafcuttr_spark.running.run import start
-    from leafcuttr_spark.running.session import session_of
+    from leafcuttr_spark.running.session import give_up, session_of
     from leafcuttr_spark.spark.progress import ProgressListener
 
     with ExitStack() as stack:
         quieten_java()
+        # That a server does not answer is the line that the run ends with.
+        warnings.filterwarnings("ignore", category=UserWarning, module=r"pyspark\.sql\.connect")
         spark = session_of(pipeline)
         stack.callback(_if_it_can, spark.stop)
         listener = ProgressListener(pipeline.name, monitor.told)
@@ -293,6 +296,9 @@ def _run(pipeline: Pipeline, monitor: RunMonitor, shown: Shown, stop: StopReques
         try:
             watches = (executor_watch(spark), *_registry_watch(pipeline, running, monitor))
             _watch(running, monitor, shown, stop, watches)
+        except Exception:
+            _if_it_can(give_up, spark)
+            raise
         finally:
             _if_it_can(_last_words, running, monitor, shown)
         monitor.enter(RunState.STOPPED if stop.is_made else RunState.FINISHED)
