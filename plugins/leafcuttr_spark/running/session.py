@@ -77,7 +77,7 @@ def session_of(pipeline: Pipeline) -> "SparkSession":
 
 
 def give_up(spark: "SparkSession") -> None:
-    """At the end of a run that has failed: a server of Spark Connect that does not answer is not asked again and again."""
+    """At the end of a run that has failed: a server of Spark Connect is asked once, whether it answers or not."""
     if not hasattr(spark, "_jvm"):
         _retry(spark, 0)
 

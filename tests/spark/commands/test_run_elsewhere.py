@@ -162,9 +162,8 @@ def test_a_server_of_spark_connect_that_ends_is_a_line(live: BrokerProcess, tmp_
     *before, last = err.splitlines()
     assert before == []
     assert last.startswith(f"leafcuttr: {pipe.file}: failed to connect to all addresses"), err
-    assert reached(
-        told, lambda status: status.state is RunState.FAILED, "its end"
-    ).trouble == last.removeprefix("leafcuttr: ")
+    status = reached(told, lambda status: status.state is RunState.FAILED, "its end")
+    assert status.trouble == last.removeprefix("leafcuttr: ")
 
 
 def remotely(pipe: Pipe, url: str) -> None:
