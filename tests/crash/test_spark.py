@@ -7,8 +7,8 @@ sink writes, and at random, a Python worker at its points and at random; the JVM
 two, and the broker at random. With each start batches have another size, so rows are cut in another way. A producer of
 librdkafka goes on all the time.
 
-`nox -s spark-crash` kills 20 times each, with `--kills` as often as one likes; `nox -s spark` 6 times. `--crash-seed`
-repeats the plan of a run, not its timing. Spark and Java have to be there.
+`nox -s spark-crash` kills 20 times each, with `--kills` as often as one likes; `nox -s spark` has the file of thirty
+lines. `--crash-seed` repeats the plan of a run, not its timing. Spark and Java have to be there.
 """
 
 from __future__ import annotations

@@ -69,7 +69,8 @@ class PipelineReport:
         if self.child is None or self.child.up:
             return RunState.STARTING.value if said is None else said.state.value
         if not self.is_over:
-            return RESTARTING
+            # Without trouble it has not been up yet, or has ended and is being cleared away.
+            return RESTARTING if self.child.trouble else RunState.STARTING.value
         if self.child.trouble:
             return RunState.FAILED.value
         return (

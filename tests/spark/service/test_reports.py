@@ -44,6 +44,7 @@ AGAIN = replace(STATUS, run="second", last_failure="it said why")
         (report(AChild(), status=replace(SEEN, state=RunState.STOPPED)), "starting", ""),
         (report(AChild(), status=AGAIN), "running", "the run before has failed: it said why"),
         (report(AChild(), status=replace(AGAIN, trouble="the cluster is away")), "running", "the cluster is away"),
+        (report(AChild(False)), "starting", ""),
         (report(AChild(False, "it ended"), status=AGAIN), "restarting", "it ended"),
         (report(AChild(False, "it ended"), status=SEEN), "restarting", "it ended"),
         (report(AChild(False, "it ended"), status=FAILED), "restarting", "it said why"),
