@@ -56,6 +56,9 @@ CASES = (
 )
 """Folders of tests of which the gate has some cases, and no other session has all."""
 
+SPARK_KILLS = ("tests/spark/running/test_kills.py", "tests/spark/spark/test_kills.py")
+"""Kills at each step of a batch: too long for the session `spark`."""
+
 
 def find_pyenv_interpreters() -> None:
     """Put the interpreters that pyenv keeps on the PATH, before its shims, which only run the selected ones."""
@@ -366,9 +369,10 @@ def forward(session: nox.Session) -> None:
 def spark(session: nox.Session) -> None:
     """Source, sink and pipelines on a real Spark, beside its own Kafka connector; some kills."""
     install(session, "test", "spark-source")
-    kills = "tests/crash/test_spark.py::test_a_file_of_thirty_lines_goes_through_three_kills"
+    thirty = "tests/crash/test_spark.py::test_a_file_of_thirty_lines_goes_through_three_kills"
+    others = [f"--ignore={path}" for path in SPARK_KILLS]
     # A Spark that starts, or waits for what is away, leaves a core idle.
-    words = ("tests/spark", kills, "--long", "--processes", "2")
+    words = ("tests/spark", thirty, *others, "--long", "--processes", "2")
     # Spark starts many processes of Python, and again with each run.
     session.run("pytest", *words, *session.posargs, env=compiled(session))
 
@@ -377,9 +381,8 @@ def spark(session: nox.Session) -> None:
 def spark_crash(session: nox.Session) -> None:
     """Pipelines whose drivers, JVMs, workers, executors and brokers are killed: 20 times each, or `-- --kills N`."""
     install(session, "test", "spark-source")
-    session.run(
-        "pytest", "tests/crash/test_spark.py", "--long", "-s", *session.posargs, env=compiled(session)
-    )
+    files = ("tests/crash/test_spark.py", *SPARK_KILLS)
+    session.run("pytest", *files, "--long", "-s", *session.posargs, env=compiled(session))
 
 
 @nox.session(name="spark-newest")

@@ -31,6 +31,9 @@ LONGEST = (
     "tests/http_proxy",
     "tests/log",
     "tests/broker",
+    "tests/spark/commands",
+    "tests/spark/running",
+    "tests/spark/spark",
 )
 """Beginnings of paths, the costliest first."""
 
