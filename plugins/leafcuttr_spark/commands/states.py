@@ -41,11 +41,12 @@ def state(file: str, step: str, variables: dict[str, str], keys: tuple[str, ...]
     context = command_context()
     wanted = dict(map(_key, keys))
     place = place_of(file, variables, needs_secrets=True)
-    known = {one.name for one in place.pipeline.steps}
+    known = {one.name: one.operation for one in place.pipeline.steps}
     if step not in known:
         raise click.UsageError(
             f"{place.pipeline.name} has no step {step}; it has {', '.join(sorted(known)) or 'none'}"
         )
+    operation = known[step]
     from leafcuttr_spark.commands.run.conduct import RunFailure, check_spark, quieten_java
     from leafcuttr_spark.operating.checkpoint import read_checkpoint
     from leafcuttr_spark.pipelines.errors import PipelineError
@@ -58,16 +59,18 @@ def state(file: str, step: str, variables: dict[str, str], keys: tuple[str, ...]
         context.fail(str(failure))
     from leafcuttr_spark.running.failures import translated
     from leafcuttr_spark.running.session import session_of
-    from leafcuttr_spark.running.stateful.stores import read_state
+    from leafcuttr_spark.running.stateful.stores import UnknownKeyError, read_state
 
     quieten_java()
     try:
         spark = session_of(place.pipeline)
         try:
             with translated(place.pipeline):
-                rows = read_state(spark, place.checkpoint, step, wanted, limit)
+                rows = read_state(spark, place.checkpoint, step, wanted, limit, operation)
         finally:
             spark.stop()
+    except UnknownKeyError as error:
+        raise click.UsageError(str(error)) from None
     except PipelineError as error:
         context.fail(place.pipeline.secrets.hide(str(error)))
     if context.as_json:

@@ -37,7 +37,7 @@ class Compilation:
     catches: bool
     """Whether rows that fail become dead letters, and do not stop the pipeline."""
     asides: "list[DataFrame]" = field(default_factory=list)
-    """Rows with RECORD and ERROR that no sink gets in another way."""
+    """Rows with ERROR, and RECORD where they have one, that no sink gets in another way."""
     kept: "list[DataFrame]" = field(default_factory=list)
     """Frames that are shared."""
 
@@ -90,7 +90,7 @@ class StepContext:
         return good_rows(both)
 
     def aside(self, frame: "DataFrame") -> None:
-        """More rows for the dead letters, with RECORD and ERROR. Without dead letters they are dropped."""
+        """More rows for the dead letters, with ERROR. Without dead letters they are dropped."""
         if self.common.catches:
             self.common.asides.append(frame)
 

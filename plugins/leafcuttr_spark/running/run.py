@@ -206,9 +206,9 @@ def _topic_sink(pipeline: Pipeline) -> TopicSink | None:
     cluster = targets[0].cluster if targets else letters.cluster  # type: ignore[union-attr]
     options = {f"kafka.{name}": value for name, value in pipeline.clusters[cluster].items()}
     options["includeHeaders"] = "true"
-    options["includeTimestamps"] = str(has_timestamps(pipeline)).lower()
     for target in targets:
         options |= target.options
+    options["includeTimestamps"] = str(has_timestamps(pipeline)).lower()
     if targets and targets[0].delivery == "at-least-once":
         options["delivery"] = "at-least-once"
     else:

@@ -441,7 +441,7 @@ def test_records_by_columns(spark: Any, live: BrokerProcess, wide: str, out: str
 
 
 def test_timestamps_of_records(spark: Any, live: BrokerProcess, wide: str, out: str, tmp_path: Path) -> None:
-    """A time, or milliseconds; null is now. One that Kafka would refuse is a dead letter."""
+    """A time, or milliseconds; null is now. One before 1970 or behind 9999 is a dead letter."""
     fill(live.address, wide, orders(0, 5))
     first, last = 1_700_000_000_000, 253_402_300_800_000
     made = f"case amount when 0 then {first} when 1 then 0 when 2 then null when 3 then -1 else {last} end"

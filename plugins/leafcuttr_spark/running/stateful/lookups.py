@@ -28,7 +28,7 @@ from leafcuttr_spark.running.stateful.event_time import as_time, delay_of
 from leafcuttr_spark.running.stateful.everywhere import looked_up_everywhere
 from leafcuttr_spark.running.stateful.joins import right_columns
 from leafcuttr_spark.running.stateful.portable import packed, packed_type, unpacked, with_portable
-from leafcuttr_spark.running.stateful.stores import check_store
+from leafcuttr_spark.running.stateful.stores import KEY, check_store
 from leafcuttr_spark.running.stateful.tables import joined_tables
 from leafcuttr_spark.state.versions import Change, Version, as_of, changed, remembered
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from leafcuttr_spark.running.compiling import StepContext
 
-KEY: Final = "_lc_key_"
 AT, PLACE = "_lc_at", "_lc_place"
 _RECORD, _TABLE, _IS_TABLE = "_lc_stream", "_lc_table", "_lc_is_table"
 _LONG: Final = LongType()

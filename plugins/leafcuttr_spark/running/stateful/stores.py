@@ -13,13 +13,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leafcuttr_spark.pipelines.errors import PipelineError, PipelineRefusedError
 from leafcuttr_spark.pipelines.model import Pipeline
+from leafcuttr_spark.pipelines.operations import Lookup
 from leafcuttr_spark.state.keys import is_value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+KEY: Final = "_lc_key_"
+"""What the columns of the key of a lookup begin with."""
 _JOIN: Final = "symmetricHashJoin"
 Found = dict[str, Any]
+
+
+class UnknownKeyError(PipelineRefusedError):
+    """The key of a step has no column of this name."""
 
 
 def state_name(step: str, name: str) -> str:
@@ -39,26 +46,27 @@ def read_state(
     step: str,
     key: Mapping[str, str] | None = None,
     limit: int = 1000,
+    operation: Any = None,
 ) -> list[Found]:
     """What the step keeps: `{"key": {...}, "value": {...}}` for each key, at most `limit`; with `key` for those that
     have these values, as text (`is_value`), in these columns. The value of an aggregate has Spark's buffers (`sum`,
     `count`); rows of a join say on which `side` they wait. Raises PipelineError where the checkpoint has no state of
-    such a step, or its key no such column.
+    such a step, and UnknownKeyError where its key has no such column. `operation` is that of the step.
     """
     wanted = key or {}
     found: list[Found] = []
     parts = list(_stores(spark, checkpoint, step))
     if not parts:
         raise PipelineError(f"{checkpoint} has no state of a step {step}")
-    columns = dict.fromkeys(name for _, frame in parts for name in _key_columns(frame, step))
+    columns = dict.fromkeys(name for _, frame in parts for name in _key_columns(frame, step, operation))
     for name in wanted:
         if name not in columns:
-            raise PipelineRefusedError(
+            raise UnknownKeyError(
                 f"the key of {step} has no column {name}; it has {', '.join(columns) or 'none'}"
             )
     for more, frame in parts:
         for row in frame.toLocalIterator():
-            each = {**more, **_named(row, step)}
+            each = {**more, **_named(row, step, operation)}
             if all(is_value(each["key"].get(name), text) for name, text in wanted.items()):
                 found.append(each)
             if len(found) == limit:
@@ -93,9 +101,16 @@ def _variables(properties: str | None) -> set[str] | None:
     return {each["stateName"] for each in json.loads(properties).get("stateVariables", ())}
 
 
-def _key_columns(frame: "DataFrame", step: str) -> list[str]:
+def _key_columns(frame: "DataFrame", step: str, operation: Any) -> list[str]:
     names: list[str] = getattr(frame.schema["key"].dataType, "names", [])
-    return [name.removeprefix(state_name(step, "")) for name in names]
+    return [_key_name(name.removeprefix(state_name(step, "")), operation) for name in names]
+
+
+def _key_name(name: str, operation: Any) -> str:
+    """The columns of the key of a lookup have numbers, as both sides may have other names for them."""
+    if isinstance(operation, Lookup) and name.startswith(KEY):
+        return list(operation.on)[int(name.removeprefix(KEY))]
+    return name
 
 
 def _is_of(frame: "DataFrame", step: str) -> bool:
@@ -104,11 +119,12 @@ def _is_of(frame: "DataFrame", step: str) -> bool:
     return any(name.startswith(state_name(step, "")) for name in names)
 
 
-def _named(row: Any, step: str) -> Found:
+def _named(row: Any, step: str, operation: Any) -> Found:
     prefix = state_name(step, "")
 
     def plain(struct: Any) -> Found:
         given = struct.asDict(recursive=True) if struct is not None else {}
         return {name.removeprefix(prefix): value for name, value in given.items()}
 
-    return {"key": plain(row["key"]), "value": plain(row["value"])}
+    key = {_key_name(name, operation): value for name, value in plain(row["key"]).items()}
+    return {"key": key, "value": plain(row["value"])}

@@ -25,6 +25,7 @@ from leafcuttr_spark.running.stateful.portable import (
     unpacked,
     with_portable,
 )
+from leafcuttr_spark.running.stateful.stores import KEY
 from leafcuttr_spark.state.pairs import Change, Pair, joined
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def joined_tables(operation: Lookup, left: "DataFrame", right: "DataFrame", name
     both = _changes(left, operation.on.keys(), of_left, types, is_right=False).unionByName(
         _changes(right, operation.on.values(), of_right, types, is_right=True)
     )
-    keys = [f"_lc_key_{number}" for number in range(len(operation.on))]
+    keys = [f"{KEY}{number}" for number in range(len(operation.on))]
     output = StructType(
         [
             *(StructField(each, portable(both.schema[each].dataType)) for each in keys),
@@ -79,7 +80,7 @@ def _changes(
     time = f.unix_millis(f.col(TIME)) if TIME in frame.columns else f.lit(0).cast("bigint")
     place = f.col(OFFSET) if OFFSET in frame.columns else f.lit(-1).cast("bigint")
     return frame.select(
-        *(column(each).alias(f"_lc_key_{number}") for number, each in enumerate(on)),
+        *(column(each).alias(f"{KEY}{number}") for number, each in enumerate(on)),
         f.lit(is_right).alias(_IS_RIGHT),
         f.coalesce(time, f.lit(0)).alias(_AT),
         f.coalesce(place, f.lit(-1)).alias(_PLACE),

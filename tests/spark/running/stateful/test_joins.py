@@ -197,8 +197,12 @@ def test_rows_without_a_row_of_the_table_are_left_out_of_an_inner_lookup(looked_
 def test_what_a_table_had_is_forgotten_once_no_row_can_see_it(spark: Any, looked_up: Ran) -> None:
     from leafcuttr_spark.running.stateful.stores import read_state
 
-    found = read_state(spark, looked_up.checkpoint, "inner")
-    kept = {each["key"]["_lc_key_0"]: each["value"]["versions"] for each in found}
+    operation = Lookup("customers", {"id": "id"})
+    found = read_state(spark, looked_up.checkpoint, "inner", operation=operation)
+    assert read_state(spark, looked_up.checkpoint, "inner", {"id": "b"}, operation=operation) == [
+        each for each in found if each["key"] == {"id": "b"}
+    ]
+    kept = {each["key"]["id"]: each["value"]["versions"] for each in found}
     assert {key: [each["since"] - BASE for each in versions] for key, versions in kept.items()} == {
         "b": [9000],
         "y": [100_000],
