@@ -160,17 +160,8 @@ def run_tests(session: nox.Session, *words: str, beside: Sequence[str] = (), on_
     # What hangs where no timeout of pytest gets at it, in a call of a library for one, ends its process, with its name.
     # What fails is run once more, alone: among so many tests, one that a busy machine fails is no news of the change.
     # What passed at the second attempt only is shown, to be mended.
-    words = (
-        *(
-            "--second-attempts",
-            "3",
-            "-o",
-            "faulthandler_timeout=600",
-            "-o",
-            "faulthandler_exit_on_timeout=true",
-        ),
-        *words,
-    )
+    hung = ("-o", "faulthandler_timeout=600", "-o", "faulthandler_exit_on_timeout=true")
+    words = ("--second-attempts", "3", *hung, *words)
     # 5: nothing was selected. Words of the caller may choose tests of one kind only.
     ended = [0, 5] if session.posargs else [0]
     slices = ["alone", *(["on_spark"] if on_spark else [])]

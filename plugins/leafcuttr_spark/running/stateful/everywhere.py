@@ -18,6 +18,7 @@ from leafcuttr_spark.pipelines.model import FileOrigin, Source
 from leafcuttr_spark.pipelines.operations import Lookup
 from leafcuttr_spark.running.rows import DELETED, HIDDEN, OFFSET, TIME, column, user_columns
 from leafcuttr_spark.running.stateful.joins import right_columns
+from leafcuttr_spark.running.stateful.stores import KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,7 +30,7 @@ _HOW: Final = {"inner": "inner", "left": "left"}
 def looked_up_everywhere(operation: Lookup, stream: "DataFrame", table: "DataFrame") -> "DataFrame":
     """The stream's rows with those of a table that is no stream."""
     kept = right_columns(stream, table, operation.on)
-    keys = [f"_lc_key_{number}" for number in range(len(operation.on))]
+    keys = [f"{KEY}{number}" for number in range(len(operation.on))]
     side = table.select(
         *(column(each).alias(key) for key, each in zip(keys, operation.on.values(), strict=True)),
         *map(column, kept),
